@@ -1,0 +1,3 @@
+//! Conformance tools.
+
+fn main() {}

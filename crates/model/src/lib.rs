@@ -1,0 +1,1 @@
+//! The Context Layer protocol as a pure library.
