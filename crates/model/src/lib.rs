@@ -1,1 +1,26 @@
 //! The Context Layer protocol as a pure library.
+pub mod alias;
+pub mod anchor;
+pub mod canonical;
+pub mod digest;
+pub mod envelope;
+pub mod forbidden;
+pub mod issue;
+pub mod json;
+pub mod key;
+pub mod list;
+pub mod log;
+pub mod memory;
+pub mod object;
+pub mod part;
+pub mod policy;
+pub mod projection;
+pub mod purpose;
+pub mod receipt;
+pub mod record;
+pub mod refusal;
+pub mod scalar;
+pub mod session;
+pub mod time;
+pub mod transform;
+pub mod urn;

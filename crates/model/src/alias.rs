@@ -1,0 +1,116 @@
+//! What subjects and sources are called outside the vault (spec 5, 7.5, 11.3).
+
+use serde_json::{Value, json};
+
+use crate::canonical;
+use crate::digest::Digest;
+use crate::key::MacKey;
+use crate::scalar::Handle;
+use crate::urn::{Alias, ProvenanceRef, RequestId};
+
+const ALIAS_DOMAIN: &str = "context-layer/subject-alias/v1";
+const HANDLE_DOMAIN: &str = "context-layer/provenance-handle/v1";
+
+/// How aliases and handles are derived.
+#[derive(Debug)]
+pub enum AliasScheme {
+    /// The local profile's formulas: plain digests that anybody can recompute from a guess. For
+    /// byte compatibility only.
+    Parity,
+    /// Keyed, and different for every request: nothing can be guessed or linked without the key.
+    Keyed(MacKey),
+}
+
+impl AliasScheme {
+    /// The subject's alias in one exchange with one recipient.
+    pub fn subject_alias(&self, subject_ref: &str, request: &RequestId, recipient: &str) -> Alias {
+        Alias::from_digest(self.derive(
+            ALIAS_DOMAIN,
+            &json!({
+                "subject_ref": subject_ref,
+                "request_ref": request.as_str(),
+                "recipient": recipient,
+            }),
+        ))
+    }
+
+    /// The handle and opaque reference of one source in one exchange.
+    pub fn provenance(&self, source: &str, request: &RequestId) -> Provenance {
+        let digest = match self {
+            Self::Parity => Digest::of_json(&json!({"source": source})),
+            Self::Keyed(_) => self.derive(
+                HANDLE_DOMAIN,
+                &json!({"source": source, "request_ref": request.as_str()}),
+            ),
+        };
+        Provenance { digest }
+    }
+
+    fn derive(&self, domain: &str, value: &Value) -> Digest {
+        match self {
+            Self::Parity => Digest::of_json(value),
+            Self::Keyed(key) => {
+                let message = format!("{domain}\0{}", canonical::to_text(value));
+                Digest::from(key.tag(message.as_bytes()))
+            }
+        }
+    }
+}
+
+/// One source as a bundle names it: a handle for its items, a reference for the vault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Provenance {
+    digest: Digest,
+}
+
+impl Provenance {
+    /// The handle that context items use.
+    pub fn handle(&self) -> Handle {
+        Handle::from_digest(self.digest)
+    }
+
+    /// The reference that only the vault can resolve.
+    pub fn reference(&self) -> ProvenanceRef {
+        ProvenanceRef::from_digest(self.digest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::Seed;
+
+    fn request(tail: &str) -> RequestId {
+        RequestId::parse(&format!("urn:cl:request:{tail}")).expect("an id")
+    }
+
+    fn keyed(byte: u8) -> AliasScheme {
+        let seed = Seed::new(&[byte; 32]).expect("32 bytes");
+        AliasScheme::Keyed(MacKey::from_seed(&seed))
+    }
+
+    #[test]
+    fn parity_follows_the_profile() {
+        let source = "vault://synthetic-test-only/events/approved";
+        let provenance = AliasScheme::Parity.provenance(source, &request("a"));
+        let hex = "df41a694762c9e3d87007c05de3ab515fa4681e91b9f765c5b90aae5fa2496c0";
+        assert_eq!(provenance.handle().as_str(), format!("prov_{hex}"));
+        assert_eq!(
+            provenance.reference().as_str(),
+            format!("urn:cl:provenance:{hex}")
+        );
+    }
+
+    #[test]
+    fn keyed_names_cannot_be_recomputed_or_linked() {
+        let (one, other) = (keyed(1), keyed(2));
+        let alias = |scheme: &AliasScheme, tail| scheme.subject_alias("s:1", &request(tail), "r:1");
+        assert_eq!(alias(&one, "a"), alias(&one, "a"));
+        assert_ne!(alias(&one, "a"), alias(&one, "b"));
+        assert_ne!(alias(&one, "a"), alias(&other, "a"));
+        assert_ne!(alias(&one, "a"), alias(&AliasScheme::Parity, "a"));
+        let handle = |scheme: &AliasScheme, tail| scheme.provenance("e:1", &request(tail)).handle();
+        assert_ne!(handle(&one, "a"), handle(&one, "b"));
+        assert_ne!(handle(&one, "a"), handle(&AliasScheme::Parity, "a"));
+    }
+}

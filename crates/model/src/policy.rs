@@ -1,0 +1,23 @@
+//! Policy evaluation: a pure function of its recorded inputs (spec 9).
+
+mod approval;
+mod asked;
+mod evaluate;
+mod list;
+mod scope;
+
+pub use self::approval::{Approval, ApprovalRule, PresentedApproval, VerifierOutcome};
+pub use self::asked::Asked;
+pub use self::evaluate::{Evaluation, VerifiedDecision};
+pub use self::list::ListPolicy;
+
+/// Whether a required receipt store is ready for an operation (spec 8, 11.9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Preflight {
+    /// No store is configured.
+    Absent,
+    /// A store is configured and is not ready, or its answer was malformed.
+    Unavailable,
+    /// The store is ready.
+    Available,
+}

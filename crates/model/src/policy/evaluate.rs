@@ -1,0 +1,466 @@
+//! The evaluation itself.
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+
+use super::approval::{self, ApprovalRule, PresentedApproval, VerifierOutcome};
+use super::asked::Asked;
+use super::list::ListPolicy;
+use super::scope::{Division, Settled};
+use super::{Approval, Preflight};
+use crate::canonical::sort_unique;
+use crate::digest::Digest;
+use crate::json::read::ToJson;
+use crate::object::{
+    ApprovalVerification, ContextRequest, DecisionState, PolicyDecision, PreflightStatus,
+    ProtocolObject,
+};
+use crate::part::{OnwardDisclosure, ReceiptLevel, ReceiptRequirement, SPEC_VERSION};
+use crate::purpose::PurposeCode;
+use crate::record::{self, Record};
+use crate::refusal::{Code, Refusal};
+use crate::time::{Timestamp, UnixTime};
+use crate::transform::MAX_TRANSFORMS;
+use crate::urn::DecisionId;
+
+/// Everything that one evaluation depends on. Equal inputs give equal bytes (spec 9.2).
+#[derive(Debug)]
+pub struct Evaluation<'a> {
+    /// The request.
+    pub request: &'a Asked,
+    /// The policy snapshot.
+    pub policy: &'a ListPolicy,
+    /// The approval that came with it.
+    pub approval: &'a PresentedApproval,
+    /// How an approval must answer.
+    pub approval_rule: ApprovalRule,
+    /// What the approval's verifier said.
+    pub verifier: VerifierOutcome,
+    /// What the receipt preflight found.
+    pub preflight: Preflight,
+    /// The time of evaluation.
+    pub now: UnixTime,
+}
+
+impl Evaluation<'_> {
+    /// Evaluates the request and records the decision.
+    ///
+    /// Precedence: any hard reason denies; else gated scope without a valid approval needs one;
+    /// else an empty grant denies; else anything withheld, cut or transformed reduces. The approval
+    /// is looked at even when a hard reason denies, as the profile does, so that the record says
+    /// what came of it.
+    ///
+    /// In a denial the denied members repeat the request as it asked, wildcards included; such a
+    /// record is evidence and never becomes a [`VerifiedDecision`].
+    ///
+    /// # Errors
+    ///
+    /// [`Code::InvalidRequest`] if nothing else denies a request that departs from its schema,
+    /// [`Code::UnsupportedTransform`] if the granted scope needs more transforms than a decision
+    /// can carry.
+    pub fn evaluate(&self) -> Result<Record, Refusal> {
+        let selectors = Division::of(&self.request.selectors, &self.policy.selectors);
+        let actions = Division::of(&self.request.actions, &self.policy.actions);
+        let verification = self.verify_approval(&selectors, &actions);
+        let approval = self
+            .presented()
+            .filter(|_| verification == ApprovalVerification::Verified);
+        let scope = Scope {
+            selectors: selectors.settle(approval.map(|approval| &approval.granted_selectors)),
+            actions: actions.settle(approval.map(|approval| &approval.granted_actions)),
+            verification,
+            approval,
+        };
+        let hard = hard_reasons(self);
+        let verdict = self.judge(&scope, hard)?;
+        record::finalize(self.unsigned(&scope, &verdict), DecisionId::PREFIX)
+    }
+
+    fn presented(&self) -> Option<&Approval> {
+        match self.approval {
+            PresentedApproval::Approval(approval) => Some(approval),
+            PresentedApproval::Malformed | PresentedApproval::None => None,
+        }
+    }
+
+    /// Checks the approval in the order of the profile; the first failure is the outcome.
+    fn verify_approval(
+        &self,
+        selectors: &Division<'_>,
+        actions: &Division<'_>,
+    ) -> ApprovalVerification {
+        if selectors.gated.is_empty() && actions.gated.is_empty() {
+            return ApprovalVerification::NotRequired;
+        }
+        let approval = match self.approval {
+            PresentedApproval::None => return ApprovalVerification::NotProvided,
+            PresentedApproval::Malformed => return ApprovalVerification::BindingInvalid,
+            PresentedApproval::Approval(approval) => approval,
+        };
+        if approval.request_digest != self.request.digest
+            || approval.policy_digest != self.policy.snapshot.digest
+        {
+            return ApprovalVerification::BindingInvalid;
+        }
+        let ends = approval.expires_at.as_ref().map(Timestamp::instant);
+        if ends.is_none_or(|ends| ends <= self.now) {
+            return ApprovalVerification::Expired;
+        }
+        let rule = self.approval_rule;
+        let is_covered =
+            selectors.is_covered(
+                &approval.granted_selectors,
+                &approval.declined_selectors,
+                rule,
+            ) && actions.is_covered(&approval.granted_actions, &approval.declined_actions, rule);
+        if !is_covered {
+            return ApprovalVerification::ScopeIncomplete;
+        }
+        match self.verifier {
+            VerifierOutcome::Absent => ApprovalVerification::VerifierMissing,
+            VerifierOutcome::Rejected => ApprovalVerification::Rejected,
+            VerifierOutcome::Authenticated => ApprovalVerification::Verified,
+        }
+    }
+
+    /// Applies the precedence of states.
+    fn judge(&self, scope: &Scope<'_>, mut hard: Vec<&'static str>) -> Result<Verdict, Refusal> {
+        let retention_is_cut = self.request.retention_seconds > self.policy.max_retention_seconds;
+        let mut transforms = Vec::new();
+        let state = if !hard.is_empty() {
+            DecisionState::Deny
+        } else {
+            self.request.fits_schema.clone()?;
+            if approval::reason(scope.verification).is_some() {
+                DecisionState::NeedsApproval
+            } else if scope.selectors.granted.is_empty() || scope.actions.granted.is_empty() {
+                let empty = [
+                    (scope.selectors.granted.is_empty(), "NO_SELECTOR_GRANTED"),
+                    (scope.actions.granted.is_empty(), "NO_ACTION_GRANTED"),
+                ];
+                hard.extend(
+                    empty
+                        .iter()
+                        .filter(|(is_empty, _)| *is_empty)
+                        .map(|(_, reason)| reason),
+                );
+                DecisionState::Deny
+            } else {
+                transforms = self.transforms(&scope.selectors.granted)?;
+                if scope.is_withheld() || retention_is_cut || !transforms.is_empty() {
+                    DecisionState::AllowWithReductions
+                } else {
+                    DecisionState::Allow
+                }
+            }
+        };
+        let leading = match state {
+            DecisionState::Allow => Some("REQUEST_ALLOWED"),
+            DecisionState::AllowWithReductions => Some("SCOPE_REDUCED"),
+            DecisionState::NeedsApproval => approval::reason(scope.verification),
+            DecisionState::Deny => None,
+        };
+        let reasons = leading
+            .into_iter()
+            .chain(scope.selectors.is_withheld.then_some("SELECTORS_WITHHELD"))
+            .chain(scope.actions.is_withheld.then_some("ACTIONS_WITHHELD"))
+            .chain(retention_is_cut.then_some("RETENTION_REDUCED"))
+            .chain(hard)
+            .collect();
+        Ok(Verdict {
+            state,
+            reasons,
+            transforms,
+        })
+    }
+
+    /// The transforms of the granted predicates, sorted.
+    fn transforms(&self, granted: &[&str]) -> Result<Vec<String>, Refusal> {
+        let of_granted = granted
+            .iter()
+            .filter_map(|name| self.policy.transforms.get(*name));
+        let texts = of_granted
+            .flatten()
+            .map(|transform| transform.as_str().to_owned());
+        let transforms = sort_unique(texts);
+        if transforms.len() > MAX_TRANSFORMS {
+            return Err(Code::UnsupportedTransform.into());
+        }
+        Ok(transforms)
+    }
+
+    fn unsigned(&self, scope: &Scope<'_>, verdict: &Verdict) -> Value {
+        let allows = verdict.state.allows();
+        let seconds = self
+            .request
+            .retention_seconds
+            .min(self.policy.max_retention_seconds);
+        json!({
+            "spec_version": SPEC_VERSION,
+            "type": "policy_decision",
+            "created_at": self.now.to_string(),
+            "issuer": self.policy.issuer.to_json(),
+            "request_ref": self.request.request_ref(),
+            "request_digest": self.request.digest.to_json(),
+            "decision": verdict.state.as_str(),
+            "policy_snapshot": self.policy.snapshot.to_json(),
+            "granted_selectors": as_selectors(scope.selectors.granted_in(verdict.state)),
+            "denied_selectors":
+                as_selectors(scope.selectors.denied_in(verdict.state, &self.request.selectors)),
+            "granted_actions": scope.actions.granted_in(verdict.state),
+            "denied_actions": scope.actions.denied_in(verdict.state, &self.request.actions),
+            "transform_requirements": verdict.transforms,
+            "bundle_instructions":
+                self.policy.instructions.iter().map(ToJson::to_json).collect::<Value>(),
+            "retention": {
+                "mode": self.policy.retention_mode.as_str(),
+                "max_seconds": if allows { seconds } else { 0 },
+            },
+            "onward_disclosure": self.onward_disclosure(allows),
+            "receipt_requirement": self.receipt_requirement().to_json(),
+            "receipt_preflight": {
+                "required": self.receipt_requirement().required,
+                "status": self.preflight_status().as_str(),
+            },
+            "approval_verification": scope.verification.as_str(),
+            "approval_binding": scope.approval.map_or(Value::Null, Approval::binding),
+            "expires_at": self.expires_at(scope.approval).to_string(),
+            "reason_codes": verdict.reasons,
+        })
+    }
+
+    fn onward_disclosure(&self, allows: bool) -> &str {
+        self.request
+            .recipient
+            .as_ref()
+            .filter(|_| allows)
+            .and_then(|recipient| recipient.onward_disclosure.as_deref())
+            .unwrap_or(OnwardDisclosure::Forbidden.as_str())
+    }
+
+    fn receipt_requirement(&self) -> ReceiptRequirement {
+        match self.request.receipts.level {
+            ReceiptLevel::None if self.policy.requires_receipts => {
+                ReceiptRequirement::new(ReceiptLevel::Operation)
+            }
+            level => ReceiptRequirement::new(level),
+        }
+    }
+
+    fn preflight_status(&self) -> PreflightStatus {
+        match (self.receipt_requirement().required, self.preflight) {
+            (false, _) => PreflightStatus::NotRequired,
+            (true, Preflight::Available) => PreflightStatus::Available,
+            (true, Preflight::Absent | Preflight::Unavailable) => PreflightStatus::Unavailable,
+        }
+    }
+
+    /// The earliest of the request's, the policy's and the approval's end.
+    fn expires_at(&self, approval: Option<&Approval>) -> UnixTime {
+        let Some(request_ends) = self.request.expires_at else {
+            return self.now;
+        };
+        let policy_ends = self.now.plus_seconds(self.policy.decision_ttl_seconds);
+        let approval_ends = approval
+            .and_then(|approval| approval.expires_at.as_ref())
+            .map_or(request_ends, Timestamp::instant);
+        request_ends.min(policy_ends).min(approval_ends)
+    }
+}
+
+/// Requested scope after the approval was looked at.
+struct Scope<'a> {
+    selectors: Settled<'a>,
+    actions: Settled<'a>,
+    verification: ApprovalVerification,
+    /// The approval, if it holds and gated scope needed it.
+    approval: Option<&'a Approval>,
+}
+
+impl Scope<'_> {
+    const fn is_withheld(&self) -> bool {
+        self.selectors.is_withheld || self.actions.is_withheld
+    }
+}
+
+struct Verdict {
+    state: DecisionState,
+    reasons: Vec<&'static str>,
+    transforms: Vec<String>,
+}
+
+fn as_selectors(names: Vec<&str>) -> Value {
+    names
+        .into_iter()
+        .map(|name| json!({"predicate": name}))
+        .collect()
+}
+
+/// The reasons that deny whatever is asked for, in the order in which they are recorded.
+fn hard_reasons(evaluation: &Evaluation<'_>) -> Vec<&'static str> {
+    let (request, policy) = (evaluation.request, evaluation.policy);
+    let reasons = [
+        (!request.is_supported, "UNSUPPORTED_REQUEST"),
+        (request.id.is_none(), "REQUEST_ID_MISSING"),
+        (request.subject.is_none(), "SUBJECT_MISSING"),
+    ]
+    .into_iter()
+    .chain(requester_reasons(request, policy))
+    .chain(recipient_reasons(request, policy))
+    .chain(purpose_reasons(request, policy))
+    .chain([
+        (
+            !policy.tasks.contains(&request.task_kind),
+            "TASK_NOT_ALLOWED",
+        ),
+        (
+            request
+                .expires_at
+                .is_some_and(|ends| ends <= evaluation.now),
+            "REQUEST_EXPIRED",
+        ),
+        (request.expires_at.is_none(), "REQUEST_EXPIRY_INVALID"),
+        (
+            request.retention_mode != policy.retention_mode.as_str(),
+            "RETENTION_MODE_NOT_ALLOWED",
+        ),
+        (policy.is_rate_limited, "RATE_LIMIT_EXCEEDED"),
+        (policy.is_anomalous, "ANOMALY_STATE_BLOCKED"),
+        (request.selectors.is_empty(), "SELECTORS_EMPTY"),
+        (request.actions.is_empty(), "ACTIONS_EMPTY"),
+        (
+            has_wildcard(&request.selectors),
+            "SELECTOR_WILDCARD_NOT_ALLOWED",
+        ),
+        (
+            has_wildcard(&request.actions),
+            "ACTION_WILDCARD_NOT_ALLOWED",
+        ),
+        (
+            evaluation.preflight_status() == PreflightStatus::Unavailable,
+            "RECEIPT_PREFLIGHT_FAILED",
+        ),
+    ]);
+    reasons
+        .filter(|(applies, _)| *applies)
+        .map(|(_, reason)| reason)
+        .collect()
+}
+
+fn requester_reasons(request: &Asked, policy: &ListPolicy) -> Vec<(bool, &'static str)> {
+    let Some(requester) = &request.requester else {
+        return vec![(true, "REQUESTER_UNAUTHENTICATED")];
+    };
+    let method = requester.authenticated_by.as_ref();
+    let is_authenticated = method.is_some_and(|method| {
+        !method.eq_ignore_ascii_case("none") && !method.eq_ignore_ascii_case("anonymous")
+    });
+    let methods = policy.authentication_methods.as_ref();
+    vec![
+        (!is_authenticated, "REQUESTER_UNAUTHENTICATED"),
+        (
+            !is_listed(&policy.subjects, request.subject.as_ref()),
+            "SUBJECT_NOT_AUTHORIZED",
+        ),
+        (
+            !policy.requesters.contains(&requester.principal),
+            "REQUESTER_NOT_AUTHORIZED",
+        ),
+        (
+            !is_listed(&policy.clients, requester.client_instance.as_ref()),
+            "CLIENT_NOT_AUTHORIZED",
+        ),
+        (
+            methods.is_some_and(|methods| !is_listed(methods, method)),
+            "AUTHENTICATION_METHOD_NOT_ALLOWED",
+        ),
+    ]
+}
+
+fn recipient_reasons(request: &Asked, policy: &ListPolicy) -> Vec<(bool, &'static str)> {
+    let Some(recipient) = &request.recipient else {
+        return vec![(true, "RECIPIENT_AMBIGUOUS")];
+    };
+    let onward = recipient.onward_disclosure.as_ref();
+    vec![
+        (
+            !policy.recipients.contains(&recipient.principal),
+            "RECIPIENT_NOT_AUTHORIZED",
+        ),
+        (
+            !is_listed(&policy.onward_disclosure, onward),
+            "ONWARD_DISCLOSURE_NOT_ALLOWED",
+        ),
+    ]
+}
+
+fn purpose_reasons(request: &Asked, policy: &ListPolicy) -> [(bool, &'static str); 4] {
+    let code = request.purpose_code.as_deref();
+    let is_valid = code.is_some_and(|code| PurposeCode::new(code).is_some());
+    let is_allowed = code.is_some_and(|code| policy.purpose_codes.contains(code));
+    [
+        (code.is_none(), "PURPOSE_CODE_MISSING"),
+        (code.is_some() && !is_valid, "PURPOSE_CODE_INVALID"),
+        (is_valid && !is_allowed, "PURPOSE_CODE_NOT_ALLOWED"),
+        (!request.has_valid_purpose, "PURPOSE_INVALID"),
+    ]
+}
+
+fn is_listed(list: &HashSet<String>, value: Option<&String>) -> bool {
+    value.is_some_and(|value| list.contains(value))
+}
+
+fn has_wildcard(scope: &[String]) -> bool {
+    scope.iter().any(|name| name == "*")
+}
+
+/// A decision whose record holds and that belongs to one exact request.
+///
+/// Only [`VerifiedDecision::verify`] makes one, and issuing accepts nothing else.
+#[derive(Clone, Debug)]
+pub struct VerifiedDecision {
+    decision: PolicyDecision,
+    digest: Digest,
+}
+
+impl VerifiedDecision {
+    /// Verifies a decision's record and its binding to `request`.
+    ///
+    /// # Errors
+    ///
+    /// [`Code::InvalidRecordIntegrity`] or [`Code::RecordIntegrityMismatch`] for the record,
+    /// [`Code::InvalidPolicyDecision`] if it departs from its closed schema,
+    /// [`Code::DecisionRequestMismatch`] if it is bound to another request, or to none.
+    pub fn verify(decision: &Value, request: &ContextRequest) -> Result<Self, Refusal> {
+        let digest = record::verify(decision, DecisionId::PREFIX)?;
+        let decision = PolicyDecision::read(decision)?;
+        let request_digest = Digest::of_json(&request.to_json());
+        if decision.request_digest != Some(request_digest) || decision.request_ref != request.id {
+            return Err(Code::DecisionRequestMismatch.into());
+        }
+        Ok(Self { decision, digest })
+    }
+
+    /// Checks that the decision was made under this policy (spec 7.4).
+    ///
+    /// # Errors
+    ///
+    /// [`Code::DecisionPolicyMismatch`] otherwise.
+    pub fn check_policy(&self, policy: &ListPolicy) -> Result<(), Refusal> {
+        if self.decision.policy_snapshot == *policy.snapshot() {
+            return Ok(());
+        }
+        Err(Code::DecisionPolicyMismatch.into())
+    }
+
+    /// The decision.
+    pub const fn decision(&self) -> &PolicyDecision {
+        &self.decision
+    }
+
+    /// The digest of its contents, which bundles and receipts refer to.
+    pub const fn digest(&self) -> Digest {
+        self.digest
+    }
+}
