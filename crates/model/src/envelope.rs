@@ -89,9 +89,12 @@ impl VerifiedBundle {
         authority: &TrustedAuthority,
         limits: Limits,
     ) -> Result<Self, Refusal> {
-        let envelope = json::parse(envelope, limits).map_err(|refusal| match refusal.code() {
-            Code::JsonTooLarge => Refusal::new(Code::BundleTooLarge),
-            _ => Refusal::new(Code::InvalidBundleJson),
+        let envelope = json::parse(envelope, limits).map_err(|refusal| {
+            if refusal.code() == Code::JsonTooLarge {
+                Code::BundleTooLarge
+            } else {
+                Code::InvalidBundleJson
+            }
         })?;
         let (value, authentication) = split_envelope(&envelope)?;
         let digest = record::verify(value, BundleId::PREFIX)?;

@@ -1,16 +1,50 @@
-//! The Context Layer protocol as a pure library.
+//! The Context Layer protocol (`context-layer/0.2-draft`) as a pure library.
+//!
+//! **Role.** Everything that has one right answer: which bytes are a valid object, what they hash
+//! to, what a policy decides, what goes into a bundle, whether a bundle may be opened. The
+//! services, the SDK and the conformance tools share these answers.
+//!
+//! **Holds.** Nothing. There is no IO, no clock, no environment and no state: time, keys, receipts
+//! and revocation come in as arguments.
+//!
+//! **Trusts.** Nobody. Bytes become types in one place, and a type that only a check can make
+//! ([`policy::VerifiedDecision`], [`envelope::VerifiedBundle`], [`grant::VerifiedGrant`],
+//! [`document::Verified`]) is what later steps ask for.
+//!
+//! **A compromise yields** whatever its process may do: the library is in the trusted base of
+//! each.
+//!
+//! # Where to start
+//!
+//! | to | see |
+//! | --- | --- |
+//! | read foreign JSON | [`json`], then [`object`] |
+//! | hash or sign | [`canonical`], [`digest`], [`record`], [`document`] |
+//! | decide a request | [`policy`] |
+//! | issue a bundle | [`projection`], [`issue`] |
+//! | open and use one | [`envelope`], [`session`], [`memory`] |
+//! | write and verify receipts | [`receipt`], [`log`], [`anchor`] |
+//! | grant across services | [`grant`], [`notes`] |
+//!
+//! Every refusal is a [`refusal::Refusal`] with a stable code and never a part of the input.
+
+#![deny(missing_docs)]
+
 pub mod alias;
 pub mod anchor;
 pub mod canonical;
 pub mod digest;
+pub mod document;
 pub mod envelope;
 pub mod forbidden;
+pub mod grant;
 pub mod issue;
 pub mod json;
 pub mod key;
 pub mod list;
 pub mod log;
 pub mod memory;
+pub mod notes;
 pub mod object;
 pub mod part;
 pub mod policy;

@@ -188,10 +188,9 @@ pub(crate) fn read_line(
     invalid_entry: Code,
 ) -> Result<Map<String, Value>, Refusal> {
     let value = json::parse(line, Limits::profile(MAX_LINE_BYTES)).map_err(|_| invalid_json)?;
-    match value {
-        Value::Object(object) if canonical::object_to_text(&object).as_bytes() == line => {
-            Ok(object)
-        }
-        _ => Err(invalid_entry.into()),
-    }
+    value
+        .as_object()
+        .filter(|object| canonical::object_to_text(object).as_bytes() == line)
+        .cloned()
+        .ok_or_else(|| invalid_entry.into())
 }

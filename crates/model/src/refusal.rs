@@ -185,7 +185,6 @@ codes! {
     BundleReceiptPersistFailed = "BUNDLE_RECEIPT_PERSIST_FAILED", "the issue receipt could not be made durable";
 
     // Opening a bundle, in the order in which refusals are tried.
-    SerializedBundleRequired = "SERIALIZED_BUNDLE_REQUIRED", "a bundle is opened from its serialised bytes";
     BundleTooLarge = "BUNDLE_TOO_LARGE", "the serialised bundle is over 2097152 bytes";
     InvalidBundleJson = "INVALID_BUNDLE_JSON", "the serialised bundle is not strict JSON";
     InvalidAuthenticatedBundle = "INVALID_AUTHENTICATED_BUNDLE", "the envelope is malformed";
@@ -239,7 +238,6 @@ codes! {
     ReceiptLogRewrite = "RECEIPT_LOG_REWRITE", "the log's bytes differ from those anchored";
     ReceiptAnchorRequired = "RECEIPT_ANCHOR_REQUIRED", "a receipt log needs an authenticated anchor";
     ReceiptAnchorMissing = "RECEIPT_ANCHOR_MISSING", "the log's anchor is missing";
-    ReceiptAnchorBootstrapUnsafe = "RECEIPT_ANCHOR_BOOTSTRAP_UNSAFE", "an anchor is never started over existing receipts";
     ReceiptAnchorEmpty = "RECEIPT_ANCHOR_EMPTY", "the anchor is empty";
     ReceiptAnchorTruncated = "RECEIPT_ANCHOR_TRUNCATED", "the anchor does not end at a record boundary";
     ReceiptAnchorInvalidJson = "RECEIPT_ANCHOR_INVALID_JSON", "an anchor line is not strict JSON";

@@ -40,7 +40,7 @@ pub enum PresentedApproval {
     /// Something was that is no approval.
     Malformed,
     /// One was; nothing of it is verified yet.
-    Approval(Approval),
+    Approval(Box<Approval>),
 }
 
 /// A person's answer to one request under one policy.
@@ -83,7 +83,9 @@ impl PresentedApproval {
         match value {
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Self::None,
             Value::Array(_) => Self::Malformed,
-            Value::Object(_) => Approval::read(value).map_or(Self::Malformed, Self::Approval),
+            Value::Object(_) => Approval::read(value).map_or(Self::Malformed, |approval| {
+                Self::Approval(Box::new(approval))
+            }),
         }
     }
 }

@@ -240,12 +240,11 @@ impl Evaluation<'_> {
     }
 
     fn receipt_requirement(&self) -> ReceiptRequirement {
-        match self.request.receipts.level {
-            ReceiptLevel::None if self.policy.requires_receipts => {
-                ReceiptRequirement::new(ReceiptLevel::Operation)
-            }
-            level => ReceiptRequirement::new(level),
+        let asked = self.request.receipts.level;
+        if asked == ReceiptLevel::None && self.policy.requires_receipts {
+            return ReceiptRequirement::new(ReceiptLevel::Operation);
         }
+        ReceiptRequirement::new(asked)
     }
 
     fn preflight_status(&self) -> PreflightStatus {
