@@ -80,11 +80,11 @@ fn first_difference<'v>(
     match (expected, found) {
         (Some(Value::Object(left)), Some(Value::Object(right))) => {
             let names: BTreeSet<_> = left.keys().chain(right.keys()).collect();
-            // The identity of a record changes with its content, so the content comes first.
-            let (identity, content): (Vec<_>, Vec<_>) = names
+            // Identity and signature change with the content, so the content comes first.
+            let (derived, content): (Vec<_>, Vec<_>) = names
                 .into_iter()
-                .partition(|name| matches!(name.as_str(), "id" | "integrity"));
-            for name in content.into_iter().chain(identity) {
+                .partition(|name| matches!(name.as_str(), "id" | "integrity" | "authentication"));
+            for name in content.into_iter().chain(derived) {
                 if !equal(left.get(name), right.get(name)) {
                     let place = format!("{place}/{name}");
                     return first_difference(place, left.get(name), right.get(name));
