@@ -28,7 +28,7 @@ pub(crate) enum Failure {
     KeyMaterial,
     #[error("contains the forbidden text {fragment:?}")]
     ForbiddenFragment { fragment: String },
-    #[error("{count} lines, expected {expected}, each ended by a line feed")]
+    #[error("{count} lines where {expected} are expected, each ended by a line feed")]
     LineCount { expected: usize, count: usize },
     #[error("line {line} is not canonical JSON")]
     LineNotCanonical { line: usize },

@@ -7,6 +7,9 @@ use serde_json::{Map, Value};
 use super::canonical;
 use super::failure::Failure;
 
+/// Members that follow from the content around them.
+const DERIVED: [&str; 5] = ["id", "integrity", "authentication", "entry_digest", "sig"];
+
 /// Longest text of one side that a failure quotes.
 const QUOTED_CHARS: usize = 160;
 
@@ -61,10 +64,19 @@ pub(crate) fn extended<const N: usize>(
 
 /// Compares whole values by their canonical text and reports the first place that differs.
 pub(crate) fn same(expected: &Value, found: &Value) -> Result<(), Failure> {
+    compare(String::new(), expected, found)
+}
+
+/// Compares what is at `pointer` in the value that was found.
+pub(crate) fn same_at(found: &Value, pointer: &str, expected: &Value) -> Result<(), Failure> {
+    compare(pointer.into(), expected, at(found, pointer)?)
+}
+
+fn compare(place: String, expected: &Value, found: &Value) -> Result<(), Failure> {
     if canonical::text(expected) == canonical::text(found) {
         return Ok(());
     }
-    let (place, expected, found) = first_difference(String::new(), Some(expected), Some(found));
+    let (place, expected, found) = first_difference(place, Some(expected), Some(found));
     Err(Failure::Differs {
         place,
         expected: quoted(expected),
@@ -80,10 +92,10 @@ fn first_difference<'v>(
     match (expected, found) {
         (Some(Value::Object(left)), Some(Value::Object(right))) => {
             let names: BTreeSet<_> = left.keys().chain(right.keys()).collect();
-            // Identity and signature change with the content, so the content comes first.
+            // They change with any content, so the content is looked at first.
             let (derived, content): (Vec<_>, Vec<_>) = names
                 .into_iter()
-                .partition(|name| matches!(name.as_str(), "id" | "integrity" | "authentication"));
+                .partition(|name| DERIVED.contains(&name.as_str()));
             for name in content.into_iter().chain(derived) {
                 if !equal(left.get(name), right.get(name)) {
                     let place = format!("{place}/{name}");

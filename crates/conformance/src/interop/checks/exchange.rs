@@ -57,10 +57,8 @@ fn check_decision(context: &Context<'_>) -> Result<(), Failure> {
     let decision = context.result("evaluate_policy", input)?;
     let expected = lookup::at(&context.data.expectations, "/exchange_decision")?;
     policy::check_decision(expected, &decision, request, policy)?;
-    lookup::same(
-        lookup::at(vectors, "/expected/decision")?,
-        lookup::at(&decision, "/decision")?,
-    )
+    let expected = lookup::at(vectors, "/expected/decision")?;
+    lookup::same_at(&decision, "/decision", expected)
 }
 
 fn issue(context: &Context<'_>) -> Result<Value, Failure> {
@@ -85,17 +83,17 @@ fn check_record(context: &Context<'_>, envelope: &Value) -> Result<(), Failure> 
     let bundle = lookup::at(envelope, "/bundle")?;
     canonical::verify_record(bundle, BUNDLE_PREFIX)?;
     let request = lookup::at(&context.data.exchange, "/request")?;
-    lookup::same(
+    lookup::same_at(
+        bundle,
+        "/request_digest",
         &canonical::digest(request).into(),
-        lookup::at(bundle, "/request_digest")?,
     )?;
     let decision = lookup::at(&context.data.expectations, "/exchange_decision")?;
     for (pointer, of_decision) in [
         ("/decision_ref", "/id"),
         ("/decision_digest", "/integrity/digest"),
     ] {
-        let expected = lookup::at(decision, of_decision)?;
-        lookup::same(expected, lookup::at(bundle, pointer)?)?;
+        lookup::same_at(bundle, pointer, lookup::at(decision, of_decision)?)?;
     }
     Ok(())
 }
@@ -103,10 +101,8 @@ fn check_record(context: &Context<'_>, envelope: &Value) -> Result<(), Failure> 
 fn check_signature(context: &Context<'_>, envelope: &Value) -> Result<(), Failure> {
     let bundle = lookup::at(envelope, "/bundle")?;
     let signature = lookup::text(envelope, "/authentication/sig")?;
-    lookup::same(
-        lookup::at(&context.data.exchange, "/authority_key_id")?,
-        lookup::at(envelope, "/authentication/kid")?,
-    )?;
+    let key_id = lookup::at(&context.data.exchange, "/authority_key_id")?;
+    lookup::same_at(envelope, "/authentication/kid", key_id)?;
     authority(context)?.verify(bundle, signature, "bundle")
 }
 
@@ -131,8 +127,7 @@ fn check_summary(context: &Context<'_>, envelope: &Value) -> Result<(), Failure>
         ("/envelope_version", "/envelope_version"),
         ("/authentication_algorithm", "/authentication/algorithm"),
     ] {
-        let expected = lookup::at(expected, pointer)?;
-        lookup::same(expected, lookup::at(envelope, of_envelope)?)?;
+        lookup::same_at(envelope, of_envelope, lookup::at(expected, pointer)?)?;
     }
     Ok(())
 }

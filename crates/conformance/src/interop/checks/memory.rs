@@ -30,14 +30,9 @@ fn check_proposal(context: &Context<'_>) -> Result<(), Failure> {
 
     lookup::same(expected_proposal(context)?, &found)?;
     canonical::verify_record(&found, PROPOSAL_PREFIX)?;
-    lookup::same(
-        lookup::at(case, "/expected_status")?,
-        lookup::at(&found, "/status")?,
-    )?;
-    lookup::same(
-        lookup::at(case, "/expected_approval_requirements")?,
-        lookup::at(&found, "/approval_requirement")?,
-    )
+    lookup::same_at(&found, "/status", lookup::at(case, "/expected_status")?)?;
+    let requirement = lookup::at(case, "/expected_approval_requirements")?;
+    lookup::same_at(&found, "/approval_requirement", requirement)
 }
 
 fn check_valid_proposal(context: &Context<'_>) -> Result<(), Failure> {

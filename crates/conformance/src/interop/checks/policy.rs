@@ -40,7 +40,7 @@ pub(super) fn check_decision(
         ("/request_digest", request),
         ("/policy_snapshot/digest", policy),
     ] {
-        expect_at(found, pointer, &canonical::digest(subject).into())?;
+        lookup::same_at(found, pointer, &canonical::digest(subject).into())?;
     }
     Ok(())
 }
@@ -71,7 +71,7 @@ fn check_state(context: &Context<'_>, case: &Value) -> Result<(), Failure> {
         ("/approval_verification", "approval_verification"),
     ] {
         let expected = lookup::at(case, &format!("/expected/{member}"))?;
-        expect_at(&decision, pointer, expected)?;
+        lookup::same_at(&decision, pointer, expected)?;
     }
     Ok(())
 }
@@ -93,23 +93,23 @@ fn check_approval(context: &Context<'_>, case: &Value) -> Result<(), Failure> {
 
     let expected = expectation(context, "approvals", case)?;
     check_decision(expected, &decision, &request, policy)?;
-    expect_at(
+    lookup::same_at(
         &decision,
         "/decision",
         lookup::at(case, "/expected_decision")?,
     )?;
-    expect_at(
+    lookup::same_at(
         &decision,
         "/reason_codes/0",
         lookup::at(case, "/expected_reason")?,
     )?;
-    expect_at(
+    lookup::same_at(
         &decision,
         "/approval_verification",
         lookup::at(case, "/expected_verification")?,
     )?;
     match case.get("expected_expires_at") {
-        Some(expiry) => expect_at(&decision, "/expires_at", expiry),
+        Some(expiry) => lookup::same_at(&decision, "/expires_at", expiry),
         None => Ok(()),
     }
 }
@@ -143,8 +143,4 @@ fn patched_request(vectors: &Value, case: &Value) -> Result<Value, Failure> {
 fn expectation<'c>(context: &Context<'c>, group: &str, case: &Value) -> Result<&'c Value, Failure> {
     let id = lookup::text(case, "/id")?;
     lookup::at(&context.data.expectations, &format!("/{group}/{id}"))
-}
-
-fn expect_at(value: &Value, pointer: &str, expected: &Value) -> Result<(), Failure> {
-    lookup::same(expected, lookup::at(value, pointer)?)
 }

@@ -52,8 +52,7 @@ fn check_log(context: &Context<'_>, answer: &Value) -> Result<(), Failure> {
         let entry = line.parse()?;
         lookup::same(&expected_entry(sequence, &previous, receipt)?, &entry)?;
         canonical::verify_record(lookup::at(&entry, "/receipt")?, RECEIPT_PREFIX)?;
-        let found = lookup::at(&entry, "/receipt/payload_included")?;
-        lookup::same(payload_included, found)?;
+        lookup::same_at(&entry, "/receipt/payload_included", payload_included)?;
         previous = lookup::text(&entry, "/entry_digest")?.into();
     }
     Ok(())
@@ -124,7 +123,7 @@ fn check_anchor_record(
 
 fn check_code(context: &Context<'_>, answer: &Value, member: &str) -> Result<(), Failure> {
     let expected = lookup::at(&context.data.receipt_memory, &format!("/expected/{member}"))?;
-    lookup::same(expected, lookup::at(answer, &format!("/{member}"))?)
+    lookup::same_at(answer, &format!("/{member}"), expected)
 }
 
 struct Line<'t> {
