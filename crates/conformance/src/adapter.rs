@@ -6,8 +6,7 @@
 mod exchange;
 mod receipts;
 
-use std::io::{Read, Write};
-use std::process::ExitCode;
+use std::io::{self, Read, Write};
 
 use cl_model::digest::Digest;
 use cl_model::json::read::FromJson;
@@ -64,18 +63,18 @@ impl From<Code> for Failure {
 
 type Answer = Result<Value, Failure>;
 
-/// Answers one operation.
-pub(crate) fn run(input: impl Read, mut output: impl Write) -> anyhow::Result<ExitCode> {
+/// Answers the operation on standard input.
+pub(crate) fn run() -> io::Result<()> {
     let mut bytes = Vec::new();
-    input
+    io::stdin()
+        .lock()
         .take(MAX_INPUT_BYTES as u64 + 1)
         .read_to_end(&mut bytes)?;
     let answer = match answer(&bytes) {
         Ok(result) => json!({"ok": true, "result": result}),
         Err(failure) => json!({"ok": false, "error": {"code": failure.code()}}),
     };
-    writeln!(output, "{answer}")?;
-    Ok(ExitCode::SUCCESS)
+    writeln!(io::stdout().lock(), "{answer}")
 }
 
 fn answer(bytes: &[u8]) -> Answer {

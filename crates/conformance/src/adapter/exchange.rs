@@ -112,9 +112,9 @@ fn handles(value: &Value) -> Result<Vec<String>, Failure> {
 fn open(input: &Input, receipts: &mut MemoryReceipts) -> Result<Session, Failure> {
     let at = circumstances(input)?;
     let recipient = input.text("recipient")?;
-    let envelope = match input.any("envelope") {
-        Value::String(serialized) => serialized.clone(),
-        envelope => canonical::to_text(envelope),
+    let envelope = match input.any("envelope").as_str() {
+        Some(serialized) => serialized.to_owned(),
+        None => canonical::to_text(input.any("envelope")),
     };
     let bundle = VerifiedBundle::open_profile(envelope.as_bytes(), &authority(input)?)?;
     let is_consumed = receipts
