@@ -7,6 +7,9 @@
 //!
 //! Messages that carry documents or signatures show only their length in `Debug`.
 
+pub mod field_path;
+pub mod status;
+
 /// Declares version 1 of a package from its generated file.
 macro_rules! package_v1 {
     ($package:literal) => {
