@@ -1,0 +1,121 @@
+//! Which crate may depend on which: the crate graph is the architecture.
+
+#![allow(clippy::expect_used, reason = "tests")]
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, PackageId};
+
+/// The workspace crates that each may depend on. A crate that is missing here fails the test.
+const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
+    ("cl-model", &[]),
+    ("cl-wire", &["cl-model"]),
+    ("cl-conformance", &["cl-model"]),
+];
+
+/// Packages that must not be in the graph at all: `ring` is the one provider of cryptography.
+const BANNED: &[&str] = &[
+    "aws-lc-rs",
+    "aws-lc-sys",
+    "native-tls",
+    "openssl",
+    "openssl-sys",
+];
+
+/// Packages that a pure library must not reach, however indirectly.
+const IMPURE: &[&str] = &["hyper", "mio", "prost", "tokio", "tonic", "tracing"];
+
+fn metadata() -> Metadata {
+    MetadataCommand::new()
+        .manifest_path(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
+        .other_options(["--locked".to_owned(), "--offline".to_owned()])
+        .exec()
+        .expect("cargo metadata")
+}
+
+/// The normal and build dependencies of every package in the resolved graph.
+fn graph(metadata: &Metadata) -> HashMap<&PackageId, Vec<&PackageId>> {
+    let nodes = &metadata.resolve.as_ref().expect("a resolved graph").nodes;
+    nodes
+        .iter()
+        .map(|node| {
+            let shipped = node.deps.iter().filter(|dependency| {
+                let kinds = dependency.dep_kinds.iter();
+                kinds
+                    .map(|kind| kind.kind)
+                    .any(|kind| kind != DependencyKind::Development)
+            });
+            (
+                &node.id,
+                shipped.map(|dependency| &dependency.pkg).collect(),
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn workspace_crates_depend_only_downwards() {
+    let metadata = metadata();
+    let graph = graph(&metadata);
+    let members: BTreeMap<_, _> = metadata
+        .workspace_packages()
+        .into_iter()
+        .map(|package| (package.name.as_str(), &package.id))
+        .collect();
+    let allowed: BTreeMap<_, _> = MAY_DEPEND_ON.iter().copied().collect();
+    assert_eq!(
+        members.keys().collect::<Vec<_>>(),
+        allowed.keys().collect::<Vec<_>>(),
+        "every crate has its row"
+    );
+    for (name, id) in &members {
+        for (other, other_id) in &members {
+            let depends = graph[id].contains(other_id);
+            assert!(
+                !depends || allowed[name].contains(other),
+                "{name} must not depend on {other}"
+            );
+        }
+    }
+}
+
+#[test]
+fn no_second_cryptography_provider_comes_in() {
+    let metadata = metadata();
+    let names: BTreeSet<_> = metadata
+        .packages
+        .iter()
+        .map(|package| package.name.as_str())
+        .collect();
+    for banned in BANNED {
+        assert!(!names.contains(banned), "{banned} is in the graph");
+    }
+    assert!(names.contains("ring"));
+}
+
+#[test]
+fn the_core_reaches_no_runtime() {
+    let metadata = metadata();
+    let graph = graph(&metadata);
+    let names: HashMap<_, _> = metadata
+        .packages
+        .iter()
+        .map(|package| (&package.id, package.name.as_str()))
+        .collect();
+    let core = metadata
+        .workspace_packages()
+        .into_iter()
+        .find(|package| package.name.as_str() == "cl-model")
+        .expect("the core");
+    let mut reached = BTreeSet::new();
+    let mut open = vec![&core.id];
+    while let Some(id) = open.pop() {
+        if reached.insert(names[id]) {
+            open.extend(graph[id].iter().copied());
+        }
+    }
+    assert!(reached.contains("ring") && reached.contains("serde_json"));
+    for impure in IMPURE {
+        assert!(!reached.contains(impure), "the core reaches {impure}");
+    }
+}
