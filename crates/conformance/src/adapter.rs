@@ -6,7 +6,7 @@
 mod exchange;
 mod receipts;
 
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, Read, Write};
 
 use cl_model::digest::Digest;
 use cl_model::json::read::FromJson;
@@ -63,18 +63,23 @@ impl From<Code> for Failure {
 
 type Answer = Result<Value, Failure>;
 
-/// Answers the operation on standard input.
+/// Answers the operation on the first line of standard input.
+///
+/// The answer is in canonical form, so that numbers are written as the digests cover them.
 pub(crate) fn run() -> io::Result<()> {
-    let mut bytes = Vec::new();
-    io::stdin()
-        .lock()
-        .take(MAX_INPUT_BYTES as u64 + 1)
-        .read_to_end(&mut bytes)?;
-    let answer = match answer(&bytes) {
+    let mut input = io::stdin().lock();
+    let mut line = Vec::new();
+    let limit = MAX_INPUT_BYTES as u64 + 1;
+    input.by_ref().take(limit).read_until(b'\n', &mut line)?;
+    if line.len() > MAX_INPUT_BYTES && !line.ends_with(b"\n") {
+        // A harness that is still writing must not find the pipe closed.
+        input.skip_until(b'\n')?;
+    }
+    let answer = match answer(&line) {
         Ok(result) => json!({"ok": true, "result": result}),
         Err(failure) => json!({"ok": false, "error": {"code": failure.code()}}),
     };
-    writeln!(io::stdout().lock(), "{answer}")
+    writeln!(io::stdout().lock(), "{}", canonical::to_text(&answer))
 }
 
 fn answer(bytes: &[u8]) -> Answer {
@@ -169,7 +174,7 @@ fn evaluate_policy(input: &Input) -> Result<Record, Failure> {
     };
     evaluate(
         input,
-        &PresentedApproval::read(input.any("approval")),
+        &PresentedApproval::read(input.any("approval"), ApprovalRule::AllOrNothing),
         verifier,
         preflight,
     )

@@ -37,7 +37,10 @@ impl AliasScheme {
     /// The handle and opaque reference of one source in one exchange.
     pub fn provenance(&self, source: &str, request: &RequestId) -> Provenance {
         let digest = match self {
-            Self::Parity => Digest::of_json(&json!({"source": source})),
+            Self::Parity => {
+                let source = canonical::to_text(&Value::from(source));
+                Digest::of_bytes(format!(r#"{{"source":{source}}}"#).as_bytes())
+            }
             Self::Keyed(_) => self.derive(
                 HANDLE_DOMAIN,
                 &json!({"source": source, "request_ref": request.as_str()}),

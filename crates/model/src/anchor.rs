@@ -10,6 +10,7 @@ use crate::digest::Digest;
 use crate::json::read::FromJson;
 use crate::key::{PublicKey, Signature, SigningKey};
 use crate::log::{LogState, lines, read_line};
+use crate::opaque::opaque_debug;
 use crate::record::Record;
 use crate::refusal::{Code, Refusal};
 use crate::scalar::integer;
@@ -59,13 +60,14 @@ pub struct AnchoredLog<'a> {
 }
 
 /// What a caller writes, and makes durable, in this order.
-#[derive(Debug)]
 pub struct Appended {
     /// To the end of the log.
     pub log_line: String,
     /// To the end of the anchor, once the log line is durable.
     pub anchor_line: String,
 }
+
+opaque_debug!(Appended);
 
 impl<'a> AnchoredLog<'a> {
     /// Verifies a log, then its anchor, then that they agree. A new log gets a genesis record: the
@@ -119,11 +121,10 @@ impl<'a> AnchoredLog<'a> {
     ///
     /// Those of [`LogState::append`].
     pub fn append(&mut self, receipt: &Record) -> Result<Appended, Refusal> {
-        let (log_line, log) = self.log.append(receipt)?;
+        let log_line = self.log.append(receipt)?;
         let sequence = self.anchor.sequence.saturating_add(1);
         let previous = &self.anchor.signature;
-        let (anchor_line, anchor) = sign(&log, self.log_id, sequence, previous, self.key);
-        self.log = log;
+        let (anchor_line, anchor) = sign(&self.log, self.log_id, sequence, previous, self.key);
         self.anchor = anchor;
         Ok(Appended {
             log_line,

@@ -114,32 +114,53 @@ fn write_number(out: &mut String, number: &Number) {
     }
 }
 
+/// Bytes that a JSON string must escape: the quote, the backslash and controls below U+0020.
+const NEEDS_ESCAPE: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 0x20 {
+        table[byte] = true;
+        byte += 1;
+    }
+    table[b'"' as usize] = true;
+    table[b'\\' as usize] = true;
+    table
+};
+
 fn write_string(out: &mut String, text: &str) {
     out.push('"');
-    let mut start = 0;
-    for (index, byte) in text.bytes().enumerate() {
-        let escape = match byte {
-            b'"' => "\\\"",
-            b'\\' => "\\\\",
-            0x08 => "\\b",
-            0x09 => "\\t",
-            0x0A => "\\n",
-            0x0C => "\\f",
-            0x0D => "\\r",
-            0x00..=0x1F => "\\u00",
-            _ => continue,
-        };
-        out.push_str(&text[start..index]);
-        start = index + 1;
-        out.push_str(escape);
-        if escape.len() == 4 {
-            const HEX: &[u8; 16] = b"0123456789abcdef";
+    let mut rest = text;
+    while let Some(plain) = rest
+        .bytes()
+        .position(|byte| NEEDS_ESCAPE[usize::from(byte)])
+    {
+        // What needs an escape is ASCII, so both cuts are at character boundaries.
+        let (before, after) = rest.split_at(plain);
+        out.push_str(before);
+        write_escape(out, after.as_bytes()[0]);
+        rest = &after[1..];
+    }
+    out.push_str(rest);
+    out.push('"');
+}
+
+fn write_escape(out: &mut String, byte: u8) {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    out.push_str(match byte {
+        b'"' => "\\\"",
+        b'\\' => "\\\\",
+        0x08 => "\\b",
+        0x09 => "\\t",
+        0x0A => "\\n",
+        0x0C => "\\f",
+        0x0D => "\\r",
+        _ => {
+            out.push_str("\\u00");
             out.push(HEX[usize::from(byte >> 4)].into());
             out.push(HEX[usize::from(byte & 15)].into());
+            return;
         }
-    }
-    out.push_str(&text[start..]);
-    out.push('"');
+    });
 }
 
 /// Whether all of a string lies below U+E000, where UTF-8 and UTF-16 order agree.

@@ -10,6 +10,7 @@ use crate::digest::Digest;
 use crate::json::read::{FromJson, ToJson};
 use crate::json::{self, Limits};
 use crate::key::{PublicKey, Signature, SigningKey};
+use crate::opaque::opaque_debug;
 use crate::refusal::{Code, Refusal};
 use crate::scalar::KeyId;
 
@@ -26,13 +27,15 @@ pub trait Document: FromJson + ToJson {
 }
 
 /// A document's canonical bytes and their signature.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Signed {
     /// The document's bytes.
     pub document: Vec<u8>,
     /// The signature.
     pub signature: Signature,
 }
+
+opaque_debug!(Signed);
 
 /// Signs a document.
 ///

@@ -2,32 +2,16 @@
 
 use serde_json::Value;
 
-/// Member names that hold secrets or raw vault material, lower case and without separators.
+/// Member names that hold secrets or raw vault material: in lower case, without separators, sorted.
 const MEMBER_NAMES: &[&str] = &[
-    // Raw material and direct vault access.
-    "directvaultdata",
-    "directvaultid",
-    "directvaultobject",
-    "directvaultref",
-    "directvaultwrite",
-    "rawpayload",
-    "rawsource",
-    "rawvault",
-    "rawvaultdata",
-    "rawvaultid",
-    "rawvaultobject",
-    "rawvaultref",
-    "rawvaultwrite",
-    // Keys.
+    "accesskey",
+    "accesstoken",
     "apikey",
-    "encryptionkey",
-    "privatekey",
-    "secretkey",
-    "serviceaccountkey",
-    "signingkey",
-    "sshprivatekey",
-    // Passwords and other shared secrets.
+    "apikeys",
     "authorization",
+    "authtoken",
+    "awssecretaccesskey",
+    "bearertoken",
     "clientassertion",
     "clientsecret",
     "connectionstring",
@@ -36,25 +20,52 @@ const MEMBER_NAMES: &[&str] = &[
     "cookies",
     "credential",
     "credentials",
-    "databaseurl",
-    "passphrase",
-    "password",
-    "secret",
-    "webhooksecret",
-    // Tokens.
-    "accesstoken",
-    "authtoken",
-    "bearertoken",
     "csrftoken",
+    "databaseurl",
+    "directvaultdata",
+    "directvaultid",
+    "directvaultobject",
+    "directvaultref",
+    "directvaultwrite",
+    "encryptionkey",
     "idtoken",
     "oauthtoken",
+    "passphrase",
+    "passwd",
+    "password",
+    "passwordhash",
+    "passwords",
     "personalaccesstoken",
+    "privatekey",
+    "privatekeypem",
     "privatetoken",
+    "proxyauthorization",
+    "rawpayload",
+    "rawsource",
+    "rawvault",
+    "rawvaultdata",
+    "rawvaultid",
+    "rawvaultobject",
+    "rawvaultref",
+    "rawvaultwrite",
     "refreshtoken",
+    "secret",
+    "secretaccesskey",
+    "secretkey",
+    "secrets",
+    "serviceaccountkey",
+    "sessioncookie",
     "sessiontoken",
+    "setcookie",
+    "signingkey",
+    "sshprivatekey",
     "token",
+    "tokens",
+    "webhooksecret",
+    "xapikey",
 ];
 
+/// The longest of them, with room for separators.
 const LONGEST_MEMBER_NAME: usize = 32;
 
 /// Whether a tree holds a `vault://` reference in any string or member name, in any letter case,
@@ -75,19 +86,28 @@ pub fn contains_forbidden_material(value: &Value) -> bool {
 }
 
 fn has_vault_reference(text: &str) -> bool {
-    text.match_indices("://").any(|(end, _)| {
-        let scheme = &text.as_bytes()[..end];
-        scheme.len() >= 5 && scheme[scheme.len() - 5..].eq_ignore_ascii_case(b"vault")
+    text.match_indices(':').any(|(colon, _)| {
+        let (before, after) = (&text.as_bytes()[..colon], &text.as_bytes()[colon..]);
+        after.starts_with(b"://")
+            && before.len() >= 5
+            && before[before.len() - 5..].eq_ignore_ascii_case(b"vault")
     })
 }
 
 fn is_forbidden_name(name: &str) -> bool {
-    if name.len() > LONGEST_MEMBER_NAME {
+    let mut buffer = [0; LONGEST_MEMBER_NAME];
+    if name.len() > buffer.len() {
         return false;
     }
-    let mut letters = name.to_ascii_lowercase();
-    letters.retain(|character| character != '_' && character != '-');
-    MEMBER_NAMES.contains(&letters.as_str())
+    let mut length = 0;
+    for byte in name.bytes().filter(|byte| !matches!(byte, b'_' | b'-')) {
+        buffer[length] = byte.to_ascii_lowercase();
+        length += 1;
+    }
+    let letters = &buffer[..length];
+    MEMBER_NAMES
+        .binary_search_by(|known| known.as_bytes().cmp(letters))
+        .is_ok()
 }
 
 #[cfg(test)]
@@ -121,7 +141,10 @@ mod tests {
             "raw_vault_object",
             "rawVaultWrite",
             "API-Key",
+            "accesskey",
             "apikey",
+            "apikeys",
+            "awssecretaccesskey",
             "Password",
             "id_token",
         ] {
@@ -142,7 +165,8 @@ mod tests {
     }
 
     #[test]
-    fn knows_the_longest_name() {
+    fn keeps_its_list_in_order() {
+        assert!(MEMBER_NAMES.is_sorted());
         assert!(
             MEMBER_NAMES
                 .iter()

@@ -4,10 +4,13 @@ use serde_json::{Map, Value, json};
 
 use crate::alias::AliasScheme;
 use crate::canonical::sort_unique;
+use crate::envelope::MAX_ENVELOPE_BYTES;
 use crate::forbidden::contains_forbidden_material;
 use crate::json::read::ToJson;
+use crate::json::{self, MAX_DEPTH};
 use crate::key::SigningKey;
 use crate::object::{ContextRequest, Outcome, ProtocolObject, ScopedContextBundle};
+use crate::opaque::opaque_debug;
 use crate::part::{Issuer, SPEC_VERSION};
 use crate::policy::{Preflight, VerifiedDecision};
 use crate::projection::Projection;
@@ -21,7 +24,6 @@ use crate::urn::BundleId;
 pub const DEFAULT_ISSUER: &str = "urn:cl:bundle-issuer:local";
 
 /// What one bundle is issued from.
-#[derive(Debug)]
 pub struct Issuance<'a> {
     /// The request.
     pub request: &'a ContextRequest,
@@ -44,12 +46,13 @@ pub struct Issuance<'a> {
 /// A signed bundle whose issue receipt, if one is required, is not durable yet.
 ///
 /// The envelope comes out only through [`PendingEnvelope::release`].
-#[derive(Debug)]
 pub struct PendingEnvelope {
     envelope: String,
     bundle: ScopedContextBundle,
     receipt: Option<Record>,
 }
+
+opaque_debug!(Issuance<'_>, PendingEnvelope);
 
 impl PendingEnvelope {
     /// The receipt that must be durable first, if the decision requires one.
@@ -79,7 +82,8 @@ impl Issuance<'_> {
     /// [`Code::BundleAuthorizationExpired`], [`Code::ReceiptStoreUnavailable`],
     /// [`Code::ReceiptPreflightFailed`], those of [`Projection::of`], [`Code::InvalidPolicy`] if
     /// the policy gives the consumer no instruction (the closed schema needs one),
-    /// [`Code::BundleContainsForbiddenMaterial`], [`Code::InvalidBundle`].
+    /// [`Code::JsonTooDeep`], [`Code::BundleContainsForbiddenMaterial`], [`Code::InvalidBundle`],
+    /// [`Code::BundleTooLarge`].
     pub fn issue(&self) -> Result<PendingEnvelope, Refusal> {
         let expires_at = self.authorized_until()?;
         self.check_preflight()?;
@@ -97,6 +101,10 @@ impl Issuance<'_> {
             Value::Object(self.unsigned(&projection, expires_at)),
             BundleId::PREFIX,
         )?;
+        // The envelope is one level around the bundle; what cannot be opened is never signed.
+        if json::depth(record.value()) >= MAX_DEPTH {
+            return Err(Code::JsonTooDeep.into());
+        }
         if contains_forbidden_material(record.value()) {
             return Err(Code::BundleContainsForbiddenMaterial.into());
         }
@@ -108,6 +116,9 @@ impl Issuance<'_> {
         let envelope = format!(
             r#"{{"authentication":{{"algorithm":"Ed25519","kid":"{kid}","sig":"{signature}"}},"bundle":{text},"envelope_version":1}}"#
         );
+        if envelope.len() > MAX_ENVELOPE_BYTES {
+            return Err(Code::BundleTooLarge.into());
+        }
         Ok(PendingEnvelope {
             receipt: self.receipt(&bundle, &record)?,
             envelope,

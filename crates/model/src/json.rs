@@ -89,6 +89,15 @@ pub fn parse(bytes: &[u8], limits: Limits) -> Result<Value, Refusal> {
     parsed.map_err(|_| fault.get().unwrap_or_else(|| lexical_fault(bytes)).into())
 }
 
+/// How deep containers are nested: 0 for a scalar, 1 for `[]`.
+pub fn depth(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+        Value::Array(elements) => 1 + elements.iter().map(depth).max().unwrap_or(0),
+        Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or(0),
+    }
+}
+
 /// Builds a tree while it watches what `serde_json` alone would let pass.
 #[derive(Clone, Copy)]
 struct Strict<'a> {

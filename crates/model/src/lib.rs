@@ -30,6 +30,8 @@
 
 #![deny(missing_docs)]
 
+mod opaque;
+
 pub mod alias;
 pub mod anchor;
 pub mod canonical;

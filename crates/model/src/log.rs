@@ -12,7 +12,8 @@ use crate::canonical;
 use crate::digest::Digest;
 use crate::json::read::FromJson;
 use crate::json::{self, Limits};
-use crate::receipt::{self, consumption};
+use crate::object::Receipt;
+use crate::receipt::{self, MAX_RECEIPT_BYTES, consumption};
 use crate::record::Record;
 use crate::refusal::{Code, Refusal};
 use crate::scalar::integer;
@@ -20,8 +21,8 @@ use crate::scalar::integer;
 const LOG_VERSION: i64 = 1;
 const ENTRY_MEMBERS: usize = 5;
 
-/// The longest line of a log or an anchor, in bytes.
-pub(crate) const MAX_LINE_BYTES: usize = 64 * 1024;
+/// The longest line of a log or an anchor, in bytes: any receipt and the members around it.
+const MAX_LINE_BYTES: usize = MAX_RECEIPT_BYTES + 1024;
 
 /// What a verified log amounts to.
 #[derive(Clone)]
@@ -61,31 +62,20 @@ impl LogState {
                 Code::ReceiptLogInvalidEntry,
             )?;
             let receipt = state.check_entry(&entry)?;
-            let checked = receipt::check(receipt)?;
-            if let Some(key) = consumption(&checked)
-                && !state.consumed.insert(key)
-            {
-                return Err(Code::ReceiptReplayConflict.into());
-            }
-            let digest = entry_digest(&entry);
-            state.advance(line, digest);
+            state.consume(&receipt::check(receipt)?)?;
+            state.advance(line, entry_digest(&entry));
         }
         Ok(state)
     }
 
-    /// The line that appends a receipt, its final line feed included, and the state after it.
+    /// Appends a receipt; gives the line to write, its final line feed included. A refusal leaves
+    /// the state as it was.
     ///
     /// # Errors
     ///
     /// [`Code::ReceiptReplayConflict`], or those of [`receipt::check`].
-    pub fn append(&self, receipt: &Record) -> Result<(String, Self), Refusal> {
-        let mut next = self.clone();
-        let checked = receipt::check(receipt.value())?;
-        if let Some(key) = consumption(&checked)
-            && !next.consumed.insert(key)
-        {
-            return Err(Code::ReceiptReplayConflict.into());
-        }
+    pub fn append(&mut self, receipt: &Record) -> Result<String, Refusal> {
+        self.consume(&receipt::check(receipt.value())?)?;
         let mut entry = json!({
             "log_version": LOG_VERSION,
             "sequence": self.entries.saturating_add(1),
@@ -94,9 +84,10 @@ impl LogState {
         });
         let digest = Digest::of_json(&entry);
         entry["entry_digest"] = digest.to_string().into();
-        let line = canonical::to_text(&entry);
-        next.advance(line.as_bytes(), digest);
-        Ok((line + "\n", next))
+        let mut line = canonical::to_text(&entry);
+        self.advance(line.as_bytes(), digest);
+        line.push('\n');
+        Ok(line)
     }
 
     /// How many receipts the log has.
@@ -144,6 +135,15 @@ impl LogState {
             return Ok(receipt);
         }
         Err(Code::ReceiptLogChainMismatch.into())
+    }
+
+    /// Takes note of a consumption, of which there is at most one per actor and bundle.
+    fn consume(&mut self, receipt: &Receipt) -> Result<(), Refusal> {
+        let is_repeated = consumption(receipt).is_some_and(|key| !self.consumed.insert(key));
+        if is_repeated {
+            return Err(Code::ReceiptReplayConflict.into());
+        }
+        Ok(())
     }
 
     fn advance(&mut self, line: &[u8], digest: Digest) {

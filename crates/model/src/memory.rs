@@ -8,6 +8,7 @@ use crate::json::read::{FromJson, ToJson};
 use crate::object::{
     MemoryOperation, MemoryUpdateProposal, Outcome, ProposalStatus, ProtocolObject,
 };
+use crate::opaque::opaque_debug;
 use crate::part::SPEC_VERSION;
 use crate::record::{self, Record};
 use crate::refusal::{Code, Refusal};
@@ -18,8 +19,14 @@ use crate::urn::ProposalId;
 /// The capability that proposing needs.
 pub const MEMORY_PROPOSE: &str = "memory.propose";
 
+const DRAFT_MEMBERS: [&str; 4] = [
+    "operation",
+    "proposed_claims",
+    "provenance_handles",
+    "rationale",
+];
+
 /// What a consumer proposes.
-#[derive(Debug)]
 pub struct ProposalDraft<'a> {
     /// `add`, `add_or_contradict` or `retract`; nobody outside may name a claim to supersede.
     pub operation: MemoryOperation,
@@ -31,14 +38,27 @@ pub struct ProposalDraft<'a> {
     pub rationale: &'a str,
 }
 
+opaque_debug!(ProposalDraft<'_>);
+
 impl<'a> ProposalDraft<'a> {
     /// Reads a proposal's parts from JSON; `operation` and `provenance_handles` have defaults.
     ///
     /// # Errors
     ///
-    /// [`Code::InvalidMemoryOperation`], [`Code::ProposedClaimsRequired`],
-    /// [`Code::InvalidString`] for the rationale.
+    /// [`Code::InvalidObject`], [`Code::MemoryProposalContainsForbiddenMaterial`],
+    /// [`Code::InvalidMemoryProposal`] (other members), [`Code::InvalidMemoryOperation`],
+    /// [`Code::ProposedClaimsRequired`], [`Code::InvalidString`] for the rationale.
     pub fn read(value: &'a Value, handles: &'a [String]) -> Result<Self, Refusal> {
+        let members = value.as_object().ok_or(Code::InvalidObject)?;
+        if contains_forbidden_material(value) {
+            return Err(Code::MemoryProposalContainsForbiddenMaterial.into());
+        }
+        if members
+            .keys()
+            .any(|name| !DRAFT_MEMBERS.contains(&name.as_str()))
+        {
+            return Err(Code::InvalidMemoryProposal.into());
+        }
         let operation = match value.get("operation") {
             None => MemoryOperation::AddOrContradict,
             Some(operation) => MemoryOperation::from_json(operation)

@@ -6,7 +6,9 @@ mod evaluate;
 mod list;
 mod scope;
 
-pub use self::approval::{Approval, ApprovalRule, PresentedApproval, VerifierOutcome};
+pub use self::approval::{
+    Approval, ApprovalRule, ApprovedScope, PresentedApproval, VerifierOutcome,
+};
 pub use self::asked::Asked;
 pub use self::evaluate::{Evaluation, VerifiedDecision};
 pub use self::list::ListPolicy;

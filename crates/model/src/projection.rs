@@ -31,8 +31,8 @@ impl Projection {
     /// # Errors
     ///
     /// For a granted candidate: [`Code::InvalidObject`], [`Code::ClaimProvenanceRequired`],
-    /// [`Code::InvalidStringList`], [`Code::TooManyProvenanceHandles`], [`Code::InvalidClaimText`],
-    /// [`Code::NonJsonValue`] (no value), [`Code::InvalidClaimConfidence`]. For all of them:
+    /// [`Code::InvalidStringList`], [`Code::TooManyProvenanceHandles`], [`Code::InvalidString`] (no
+    /// text), [`Code::InvalidClaimText`], [`Code::NonJsonValue`] (no value), [`Code::InvalidClaimConfidence`]. For all of them:
     /// [`Code::NoContextGranted`], [`Code::TooManyClaims`].
     pub fn of(
         candidates: &[Value],
@@ -130,7 +130,9 @@ impl<'a> Projector<'a> {
     ) -> Result<ContextItem, Code> {
         let handles = sources.iter().map(Provenance::handle).collect();
         let claim = members.get("claim").and_then(Value::as_str);
-        let claim = claim.ok_or(Code::InvalidClaimText)?;
+        let claim = claim
+            .filter(|claim| !claim.is_empty())
+            .ok_or(Code::InvalidString)?;
         let value = members.get("value").ok_or(Code::NonJsonValue)?.clone();
         let confidence = members.get("confidence").unwrap_or(&Value::Null);
         Ok(ContextItem {

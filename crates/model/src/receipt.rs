@@ -2,10 +2,12 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::canonical;
 use crate::digest::Digest;
 use crate::forbidden::contains_forbidden_material;
 use crate::json::read::{Expected, FromJson, Mismatch};
 use crate::object::{Outcome, Receipt};
+use crate::opaque::opaque_debug;
 use crate::part::SPEC_VERSION;
 use crate::record::{self, Record};
 use crate::refusal::{Code, Refusal};
@@ -17,8 +19,12 @@ const DEFAULT_ISSUER: &str = "urn:cl:receipt-writer:local";
 /// The operation of opening a bundle, which succeeds at most once per actor and bundle.
 pub const BUNDLE_CONSUME: &str = "bundle.consume";
 
+/// The longest receipt, in bytes of canonical text. Names and identifiers have no length limit of
+/// their own, and a receipt that is written must always be readable again.
+pub const MAX_RECEIPT_BYTES: usize = 60 * 1024;
+
 /// A receipt about to be written, with the profile's defaults.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Draft<'a> {
     operation: &'a str,
     actor: &'a str,
@@ -33,6 +39,8 @@ pub struct Draft<'a> {
     output: Digest,
     metadata: Map<String, Value>,
 }
+
+opaque_debug!(Draft<'_>);
 
 impl<'a> Draft<'a> {
     /// A receipt for `operation` by `actor` on the context of `subject` (an alias).
@@ -135,7 +143,8 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// Checks a receipt: its record, its closed schema, its times, and that it carries no secret.
+/// Checks a receipt: its record, its closed schema and size, its times, and that it carries no
+/// secret.
 ///
 /// # Errors
 ///
@@ -145,6 +154,9 @@ impl<'a> Draft<'a> {
 pub fn check(value: &Value) -> Result<Receipt, Refusal> {
     record::verify(value, ReceiptId::PREFIX)?;
     let receipt = Receipt::from_json(value).map_err(refuse)?;
+    if canonical::to_text(value).len() > MAX_RECEIPT_BYTES {
+        return Err(Code::InvalidReceipt.into());
+    }
     if receipt.completed_at.instant() < receipt.started_at.instant() {
         return Err(Code::InvalidReceiptTimeRange.into());
     }

@@ -10,6 +10,7 @@ use crate::digest::Digest;
 use crate::envelope::VerifiedBundle;
 use crate::json::read::ToJson;
 use crate::object::{Outcome, ScopedContextBundle};
+use crate::opaque::opaque_debug;
 use crate::policy::Preflight;
 use crate::receipt::{BUNDLE_CONSUME, Draft};
 use crate::record::Record;
@@ -224,7 +225,6 @@ impl Session {
 }
 
 /// An action that may be performed now.
-#[derive(Debug)]
 pub struct Action {
     capability: String,
     input: Value,
@@ -232,7 +232,6 @@ pub struct Action {
 }
 
 /// What an action's handler came back with.
-#[derive(Debug)]
 pub enum ActionOutput {
     /// It succeeded and returned nothing.
     Nothing,
@@ -248,6 +247,8 @@ pub enum ActionOutput {
         error_type: Name,
     },
 }
+
+opaque_debug!(Action, ActionOutput, Completion);
 
 impl Action {
     /// What the handler gets: context, instructions and the one capability.
@@ -313,7 +314,6 @@ const ACTION_COMPLETED: &str = "An allowed action completed.";
 const UNREPRESENTABLE: &str = "output_not_serializable";
 
 /// An action that ended and whose receipt is to be stored.
-#[derive(Debug)]
 pub struct Completion {
     receipt: Record,
     output: ActionOutput,

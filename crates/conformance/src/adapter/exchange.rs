@@ -1,5 +1,7 @@
 //! Operations that issue, open and use bundles, against a receipt store in memory.
 
+use std::collections::HashSet;
+
 use cl_model::alias::AliasScheme;
 use cl_model::canonical;
 use cl_model::envelope::{TrustedAuthority, VerifiedBundle};
@@ -97,12 +99,13 @@ fn handles(value: &Value) -> Result<Vec<String>, Failure> {
             return Err(Code::InvalidStringList.into());
         }
     };
+    let mut seen = HashSet::new();
     let mut handles = Vec::new();
     for element in elements {
         let handle = element.as_str().filter(|handle| !handle.is_empty());
-        let handle = handle.ok_or(Code::InvalidStringList)?.to_owned();
-        if !handles.contains(&handle) {
-            handles.push(handle);
+        let handle = handle.ok_or(Code::InvalidStringList)?;
+        if seen.insert(handle) {
+            handles.push(handle.to_owned());
         }
     }
     Ok(handles)
@@ -162,10 +165,7 @@ impl MemoryReceipts {
 
     fn store(&mut self, receipt: &Record) -> Stored {
         match self.0.append(receipt) {
-            Ok((_, next)) => {
-                self.0 = next;
-                Stored::Durable
-            }
+            Ok(_) => Stored::Durable,
             Err(refusal) if refusal.code() == Code::ReceiptReplayConflict => Stored::ReplayConflict,
             Err(_) => Stored::Failed,
         }

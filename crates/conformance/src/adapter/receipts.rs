@@ -19,7 +19,10 @@ pub(super) fn receipt_log(input: &Input) -> Answer {
     let seed = Seed::from_hex(input.text("synthetic_seed_hex")?)?;
     let kid = KeyId::new("urn:cl:key:receipt-anchor").ok_or(Failure::INPUT)?;
     let key = SigningKey::from_seed(kid, &seed)?;
-    let operations = input.any("operations").as_array().ok_or(Failure::INPUT)?;
+    let operations = input.any("operations").as_array();
+    let operations = operations
+        .filter(|operations| operations.len() == 2)
+        .ok_or(Failure::INPUT)?;
     let folder = tempfile::tempdir().map_err(storage)?;
     let root = folder.path().canonicalize().map_err(storage)?;
     let files = Files {

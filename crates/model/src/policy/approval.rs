@@ -2,12 +2,13 @@
 
 use std::collections::HashSet;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::list::strings;
 use crate::digest::Digest;
 use crate::json::read::{FromJson, ToJson};
 use crate::object::ApprovalVerification;
+use crate::opaque::opaque_debug;
 use crate::scalar::Reference;
 use crate::time::Timestamp;
 
@@ -44,7 +45,7 @@ pub enum PresentedApproval {
 }
 
 /// A person's answer to one request under one policy.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Approval {
     /// The approval's id.
     pub id: Reference,
@@ -54,6 +55,14 @@ pub struct Approval {
     pub policy_digest: Digest,
     /// When the approval ends; `None` if its text is no time.
     pub expires_at: Option<Timestamp>,
+    /// What it answers; `None` if one of its lists is missing or is no list of strings, which
+    /// covers nothing.
+    pub scope: Option<ApprovedScope>,
+}
+
+/// A person's answer to the gated scope.
+#[derive(Clone, Default)]
+pub struct ApprovedScope {
     /// Predicates granted.
     pub granted_selectors: HashSet<String>,
     /// Actions granted.
@@ -64,6 +73,26 @@ pub struct Approval {
     pub declined_actions: HashSet<String>,
 }
 
+impl ApprovedScope {
+    fn read(members: &Map<String, Value>, rule: ApprovalRule) -> Option<Self> {
+        let names = |name: &str| -> Option<HashSet<String>> {
+            let names = strings(members.get(name)?.as_array()?)?;
+            Some(names.map(str::to_owned).collect())
+        };
+        let declined = |name: &str| match rule {
+            ApprovalRule::AllOrNothing => Some(HashSet::new()),
+            ApprovalRule::GrantOrDecline => names(name),
+        };
+        Some(Self {
+            granted_selectors: names("granted_selectors")?,
+            granted_actions: names("granted_actions")?,
+            declined_selectors: declined("declined_selectors")?,
+            declined_actions: declined("declined_actions")?,
+        })
+    }
+}
+
+/// The members of an approval: all of them, or all but the declined scope.
 const MEMBERS: [&str; 8] = [
     "id",
     "request_digest",
@@ -74,47 +103,43 @@ const MEMBERS: [&str; 8] = [
     "declined_selectors",
     "declined_actions",
 ];
+const MEMBERS_WITHOUT_DECLINED: usize = 6;
+
+opaque_debug!(Approval, ApprovedScope);
 
 impl PresentedApproval {
-    /// Reads the approval in the form of the local profile.
+    /// Reads an approval as `rule` has it: only [`ApprovalRule::GrantOrDecline`] knows declined
+    /// scope.
     ///
     /// Never fails: what is no approval cannot grant anything, and evaluation says so.
-    pub fn read(value: &Value) -> Self {
+    pub fn read(value: &Value, rule: ApprovalRule) -> Self {
         match value {
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Self::None,
             Value::Array(_) => Self::Malformed,
-            Value::Object(_) => Approval::read(value).map_or(Self::Malformed, |approval| {
-                Self::Approval(Box::new(approval))
-            }),
+            Value::Object(members) => Approval::read(members, rule)
+                .map_or(Self::Malformed, |approval| {
+                    Self::Approval(Box::new(approval))
+                }),
         }
     }
 }
 
 impl Approval {
-    fn read(value: &Value) -> Option<Self> {
-        let object = value.as_object()?;
-        if object.keys().any(|name| !MEMBERS.contains(&name.as_str())) {
+    fn read(members: &Map<String, Value>, rule: ApprovalRule) -> Option<Self> {
+        let known = match rule {
+            ApprovalRule::AllOrNothing => &MEMBERS[..MEMBERS_WITHOUT_DECLINED],
+            ApprovalRule::GrantOrDecline => &MEMBERS[..],
+        };
+        if members.keys().any(|name| !known.contains(&name.as_str())) {
             return None;
         }
-        let names = |name: &str| -> HashSet<String> {
-            let elements = object.get(name).and_then(Value::as_array);
-            elements
-                .and_then(|elements| strings(elements))
-                .map(|names| names.map(str::to_owned).collect())
-                .unwrap_or_default()
-        };
+        let expires_at = members.get("expires_at").and_then(Value::as_str);
         Some(Self {
-            id: Reference::from_json(object.get("id")?).ok()?,
-            request_digest: Digest::from_json(object.get("request_digest")?).ok()?,
-            policy_digest: Digest::from_json(object.get("policy_digest")?).ok()?,
-            expires_at: object
-                .get("expires_at")
-                .and_then(Value::as_str)
-                .and_then(Timestamp::parse),
-            granted_selectors: names("granted_selectors"),
-            granted_actions: names("granted_actions"),
-            declined_selectors: names("declined_selectors"),
-            declined_actions: names("declined_actions"),
+            id: Reference::from_json(members.get("id")?).ok()?,
+            request_digest: Digest::from_json(members.get("request_digest")?).ok()?,
+            policy_digest: Digest::from_json(members.get("policy_digest")?).ok()?,
+            expires_at: expires_at.and_then(Timestamp::parse),
+            scope: ApprovedScope::read(members, rule),
         })
     }
 

@@ -6,6 +6,7 @@ use super::list::{positive_integer, strings};
 use crate::digest::Digest;
 use crate::json::read::{FromJson, ToJson};
 use crate::object::{ContextRequest, ProtocolObject};
+use crate::opaque::opaque_debug;
 use crate::part::{ReceiptRequirement, SPEC_VERSION, Task};
 use crate::refusal::{Code, Place, Refusal};
 use crate::scalar::{MAX_RETENTION_SECONDS, Text};
@@ -20,7 +21,7 @@ const MAX_SCOPE: usize = 64;
 /// A request that departs from its closed schema can still be evaluated, since the profile answers
 /// some departures with a denial that names the reason. It is never granted anything: where no
 /// such reason applies, evaluation refuses it.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Asked {
     pub(super) digest: Digest,
     pub(super) fits_schema: Result<(), Refusal>,
@@ -54,6 +55,8 @@ pub(super) struct AskedRecipient {
     pub(super) principal: String,
     pub(super) onward_disclosure: Option<String>,
 }
+
+opaque_debug!(Asked);
 
 impl Asked {
     /// Reads what a request asks for.

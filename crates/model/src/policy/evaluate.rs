@@ -66,9 +66,10 @@ impl Evaluation<'_> {
         let approval = self
             .presented()
             .filter(|_| verification == ApprovalVerification::Verified);
+        let approved = approval.and_then(|approval| approval.scope.as_ref());
         let scope = Scope {
-            selectors: selectors.settle(approval.map(|approval| &approval.granted_selectors)),
-            actions: actions.settle(approval.map(|approval| &approval.granted_actions)),
+            selectors: selectors.settle(approved.map(|approved| &approved.granted_selectors)),
+            actions: actions.settle(approved.map(|approved| &approved.granted_actions)),
             verification,
             approval,
         };
@@ -107,13 +108,15 @@ impl Evaluation<'_> {
         if ends.is_none_or(|ends| ends <= self.now) {
             return ApprovalVerification::Expired;
         }
-        let rule = self.approval_rule;
-        let is_covered =
-            selectors.is_covered(
-                &approval.granted_selectors,
-                &approval.declined_selectors,
-                rule,
-            ) && actions.is_covered(&approval.granted_actions, &approval.declined_actions, rule);
+        let is_covered = approval.scope.as_ref().is_some_and(|scope| {
+            let (granted, declined) = (&scope.granted_selectors, &scope.declined_selectors);
+            selectors.is_covered(granted, declined, self.approval_rule)
+                && actions.is_covered(
+                    &scope.granted_actions,
+                    &scope.declined_actions,
+                    self.approval_rule,
+                )
+        });
         if !is_covered {
             return ApprovalVerification::ScopeIncomplete;
         }

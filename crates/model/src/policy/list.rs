@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use crate::digest::Digest;
 use crate::json::MAX_SAFE_INTEGER;
 use crate::json::read::FromJson;
+use crate::opaque::opaque_debug;
 use crate::part::{Issuer, PolicySnapshot, RetentionMode};
 use crate::purpose::PurposeCode;
 use crate::refusal::{Code, Place, Refusal};
@@ -22,7 +23,7 @@ const MAX_INSTRUCTIONS: usize = 32;
 /// Only arrays of non-empty strings are lists; any other form refuses the whole document, so that
 /// a mistake can never widen what it allows. Members that this version does not know are covered
 /// by the digest and have no effect.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ListPolicy {
     pub(super) snapshot: PolicySnapshot,
     pub(super) issuer: Issuer,
@@ -52,6 +53,8 @@ pub(super) struct Gate {
     pub(super) ordinary: HashSet<String>,
     pub(super) gated: HashSet<String>,
 }
+
+opaque_debug!(ListPolicy);
 
 impl ListPolicy {
     /// Reads a policy document; its digest covers all of it.
@@ -96,7 +99,7 @@ impl ListPolicy {
                 Some(seconds) => positive_integer(seconds, "decision_ttl_seconds")?,
                 None => DEFAULT_DECISION_TTL_SECONDS,
             },
-            requires_receipts: members.get("require_receipts") == Some(&Value::Bool(true)),
+            requires_receipts: members.flag("require_receipts")?,
             transforms: members.transforms()?,
             instructions: members.instructions()?,
             is_rate_limited: members.get("rate_limit_ok") == Some(&Value::Bool(false)),
@@ -112,12 +115,19 @@ impl ListPolicy {
     }
 }
 
-/// The members of a policy document; null counts as absent.
+/// The members of a policy document. Null is a value like any other: it is not absence.
 struct Members<'a>(&'a Map<String, Value>);
 
 impl Members<'_> {
     fn get(&self, name: &str) -> Option<&Value> {
-        self.0.get(name).filter(|value| !value.is_null())
+        self.0.get(name)
+    }
+
+    fn flag(&self, name: &'static str) -> Result<bool, Refusal> {
+        self.get(name).map_or(Ok(false), |flag| {
+            flag.as_bool()
+                .ok_or_else(|| refused(Code::InvalidPolicy, name))
+        })
     }
 
     fn list(&self, name: &'static str) -> Result<HashSet<String>, Refusal> {
@@ -189,10 +199,8 @@ impl Members<'_> {
         let by_predicate = value
             .as_object()
             .ok_or_else(|| refused(Code::InvalidPolicy, NAME))?;
-        let entries = by_predicate
+        by_predicate
             .iter()
-            .filter(|(_, entries)| !entries.is_null());
-        entries
             .map(|(predicate, entries)| {
                 let entries = entries
                     .as_array()
