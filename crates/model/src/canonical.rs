@@ -26,6 +26,57 @@ pub fn object_without(object: &Map<String, Value>, left_out: &[&str]) -> String 
     out
 }
 
+/// An object's members, each in canonical text already, so that parts of the object can be hashed
+/// and signed without writing it twice.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MemberTexts(Vec<(String, String)>);
+
+impl MemberTexts {
+    /// The members of an object.
+    pub(crate) fn of(object: &Map<String, Value>) -> Self {
+        let members = object
+            .iter()
+            .map(|(name, value)| (name.clone(), to_text(value)));
+        Self(members.collect())
+    }
+
+    /// Adds a member whose value is in canonical text.
+    pub(crate) fn put(&mut self, name: &str, text: String) {
+        self.0.push((name.to_owned(), text));
+    }
+
+    /// The canonical text of the object without some of its members.
+    pub(crate) fn to_text_without(&self, left_out: &[&str]) -> String {
+        let kept = self
+            .0
+            .iter()
+            .filter(|(name, _)| !left_out.contains(&name.as_str()));
+        let mut members: Vec<_> = kept.collect();
+        members.sort_unstable_by(|(left, _), (right, _)| cmp_utf16(left, right));
+        let length = members
+            .iter()
+            .map(|(name, text)| name.len() + text.len() + 4)
+            .sum::<usize>();
+        let mut out = String::with_capacity(length + 2);
+        out.push('{');
+        for (index, (name, text)) in members.into_iter().enumerate() {
+            if index > 0 {
+                out.push(',');
+            }
+            write_string(&mut out, name);
+            out.push(':');
+            out.push_str(text);
+        }
+        out.push('}');
+        out
+    }
+
+    /// The canonical text of the object.
+    pub(crate) fn to_text(&self) -> String {
+        self.to_text_without(&[])
+    }
+}
+
 /// Compares two strings by UTF-16 code units, the order of member names in canonical JSON.
 ///
 /// It differs from the order of code points only between U+E000..U+FFFF and what lies above.

@@ -8,7 +8,6 @@
 use data_encoding::BASE64URL_NOPAD;
 use serde_json::{Map, Value};
 
-use crate::canonical;
 use crate::digest::Digest;
 use crate::forbidden::contains_forbidden_material;
 use crate::json::read::FromJson;
@@ -97,11 +96,11 @@ impl VerifiedBundle {
             }
         })?;
         let (value, authentication) = split_envelope(&envelope)?;
-        let digest = record::verify(value, BundleId::PREFIX)?;
+        let (digest, text) = record::verify_text(value, BundleId::PREFIX)?;
         let bundle = check_bundle(value)?;
         let authentication = Authentication::read(authentication, authority.retired.is_some())
             .ok_or(Code::InvalidBundleAuthentication)?;
-        authentication.verify(&canonical::to_text(value), authority)?;
+        authentication.verify(&text, authority)?;
         Ok(Self { bundle, digest })
     }
 

@@ -85,7 +85,8 @@ pub fn contains_forbidden_material(value: &Value) -> bool {
     }
 }
 
-fn has_vault_reference(text: &str) -> bool {
+/// Whether text holds a `vault://` reference, in any letter case.
+pub fn has_vault_reference(text: &str) -> bool {
     text.match_indices(':').any(|(colon, _)| {
         let (before, after) = (&text.as_bytes()[..colon], &text.as_bytes()[colon..]);
         after.starts_with(b"://")

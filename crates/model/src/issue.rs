@@ -1,22 +1,29 @@
 //! Assembling and signing a scoped context bundle (spec 7.5, 8.2 step 7).
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::alias::AliasScheme;
-use crate::canonical::sort_unique;
+use crate::canonical::{MemberTexts, sort_unique};
+use crate::digest::Digest;
 use crate::envelope::MAX_ENVELOPE_BYTES;
-use crate::forbidden::contains_forbidden_material;
-use crate::json::read::ToJson;
-use crate::json::{self, MAX_DEPTH};
+use crate::forbidden::has_vault_reference;
+use crate::json::read::Group;
 use crate::key::SigningKey;
-use crate::object::{ContextRequest, Outcome, ProtocolObject, ScopedContextBundle};
+use crate::list::UniqueList;
+use crate::object::{
+    ContextRequest, MemoryWrite, Outcome, RawVaultResolution, ReceiptContract, Restrictions,
+    ScopedContextBundle, ScopedContextBundleType,
+};
 use crate::opaque::opaque_debug;
-use crate::part::{Issuer, SPEC_VERSION};
+use crate::part::{
+    AlwaysTrue, Integrity, Issuer, Retention, RetentionSeconds, Sha256Name, SpecVersion,
+};
 use crate::policy::{Preflight, VerifiedDecision};
 use crate::projection::Projection;
 use crate::receipt::{BUNDLE_CONSUME, Draft};
-use crate::record::{self, Record};
+use crate::record::{Computed, Record};
 use crate::refusal::{Code, Refusal};
+use crate::scalar::Action;
 use crate::time::UnixTime;
 use crate::urn::BundleId;
 
@@ -88,28 +95,10 @@ impl Issuance<'_> {
         let expires_at = self.authorized_until()?;
         self.check_preflight()?;
         let projection = Projection::of(self.claims, self.decision, self.aliases)?;
-        let has_instructions = self
-            .decision
-            .decision()
-            .bundle_instructions
-            .as_ref()
-            .is_some_and(|instructions| !instructions.is_empty());
-        if !has_instructions {
-            return Err(Code::InvalidPolicy.into());
-        }
-        let record = record::finalize(
-            Value::Object(self.unsigned(&projection, expires_at)),
-            BundleId::PREFIX,
-        )?;
-        // The envelope is one level around the bundle; what cannot be opened is never signed.
-        if json::depth(record.value()) >= MAX_DEPTH {
-            return Err(Code::JsonTooDeep.into());
-        }
-        if contains_forbidden_material(record.value()) {
+        let (bundle, text) = self.assemble(projection, expires_at)?;
+        if has_vault_reference(&text) {
             return Err(Code::BundleContainsForbiddenMaterial.into());
         }
-        let bundle = ScopedContextBundle::read(record.value())?;
-        let text = record.to_text();
         let signature = self.key.sign(text.as_bytes()).to_base64url();
         let kid = self.key.kid();
         // Key ids and base64url need no escapes, and the members are in canonical order.
@@ -120,7 +109,7 @@ impl Issuance<'_> {
             return Err(Code::BundleTooLarge.into());
         }
         Ok(PendingEnvelope {
-            receipt: self.receipt(&bundle, &record)?,
+            receipt: self.receipt(&bundle)?,
             envelope,
             bundle,
         })
@@ -159,79 +148,99 @@ impl Issuance<'_> {
         }
     }
 
-    fn unsigned(&self, projection: &Projection, expires_at: UnixTime) -> Map<String, Value> {
-        let (request, decision) = (self.request, self.decision.decision());
-        let recipient = request.recipient.principal.as_str();
-        let alias =
-            self.aliases
-                .subject_alias(request.subject_ref.as_str(), &request.id, recipient);
-        let capabilities = sort_unique(decision.granted_actions.iter().map(|it| it.as_str()));
-        let operations = capabilities.iter().copied().chain([BUNDLE_CONSUME]);
-        let mut bundle = Map::new();
-        let mut put = |name: &str, value: Value| bundle.insert(name.to_owned(), value);
-        put("spec_version", SPEC_VERSION.into());
-        put("type", "scoped_context_bundle".into());
-        put("created_at", self.now.to_string().into());
-        put("issuer", self.issuer.to_json());
-        put("subject_alias", alias.to_json());
-        put("request_ref", request.id.to_json());
-        put(
-            "request_digest",
-            decision
-                .request_digest
-                .map_or(Value::Null, |it| it.to_json()),
-        );
-        put("decision_ref", decision.id.to_json());
-        put("decision_digest", self.decision.digest().to_json());
-        put("policy_snapshot", decision.policy_snapshot.to_json());
-        put("recipient", recipient.into());
-        put("purpose_code", request.purpose_code.to_json());
-        if let Some(purpose) = &request.purpose {
-            put("purpose", purpose.to_json());
-        }
-        put("task", request.task.to_json());
-        put("issued_at", self.now.to_string().into());
-        put("expires_at", expires_at.to_string().into());
-        put("single_use", true.into());
-        put("context", projection.context.to_json());
-        put("provenance", projection.provenance.to_json());
-        put(
-            "instructions",
-            decision
-                .bundle_instructions
-                .as_ref()
-                .map_or(Value::Null, ToJson::to_json),
-        );
-        put(
-            "restrictions",
-            json!({
-                "onward_disclosure": decision.onward_disclosure.as_str(),
-                "memory_write": "proposal_only",
-                "raw_vault_resolution": "forbidden",
-                "retention_seconds": decision.retention.max_seconds.get(),
-            }),
-        );
-        put("retention", decision.retention.to_json());
-        put(
-            "receipt_contract",
-            json!({
-                "required": decision.receipt_requirement.required,
-                "required_operations": sort_unique(operations),
-            }),
-        );
-        put("capabilities", capabilities.into());
-        bundle
+    /// The bundle and its canonical text.
+    ///
+    /// The text is put together from parts that are canonical already, the context above all; the
+    /// id and digest of the typed bundle come from it.
+    fn assemble(
+        &self,
+        projection: Projection,
+        expires_at: UnixTime,
+    ) -> Result<(ScopedContextBundle, String), Refusal> {
+        let context_text = projection.context_text.clone();
+        let mut bundle = self.unsigned(projection, expires_at)?;
+        let mut unsigned = Map::new();
+        bundle.put_into(&mut unsigned);
+        unsigned.remove("id");
+        unsigned.remove("context");
+        let mut members = MemberTexts::of(&unsigned);
+        members.put("context", context_text);
+        let computed = Computed::of(&members, BundleId::PREFIX);
+        computed.put_into(&mut members);
+        bundle.id = BundleId::from_digest(computed.digest);
+        bundle.integrity = Some(Integrity {
+            algorithm: Sha256Name,
+            digest: computed.digest,
+        });
+        Ok((bundle, members.to_text()))
     }
 
-    fn receipt(
+    /// The bundle before its id and digest are known.
+    fn unsigned(
         &self,
-        bundle: &ScopedContextBundle,
-        record: &Record,
-    ) -> Result<Option<Record>, Refusal> {
+        projection: Projection,
+        expires_at: UnixTime,
+    ) -> Result<ScopedContextBundle, Refusal> {
+        let (request, decision) = (self.request, self.decision.decision());
+        let instructions = decision.bundle_instructions.as_deref().unwrap_or_default();
+        let seconds = RetentionSeconds::new(decision.retention.max_seconds.get())
+            .ok_or(Code::InvalidDecisionRetention)?;
+        let capabilities = sort_unique(decision.granted_actions.iter().cloned());
+        let consume = Action::new(BUNDLE_CONSUME).ok_or(Code::InvalidBundle)?;
+        let operations = sort_unique(capabilities.iter().cloned().chain([consume]));
+        Ok(ScopedContextBundle {
+            spec_version: SpecVersion,
+            kind: ScopedContextBundleType,
+            id: BundleId::from_digest(Digest::ZERO),
+            created_at: self.now.into(),
+            issuer: self.issuer.clone(),
+            subject_alias: self.aliases.subject_alias(
+                request.subject_ref.as_str(),
+                &request.id,
+                request.recipient.principal.as_str(),
+            ),
+            request_ref: request.id.clone(),
+            request_digest: decision.request_digest,
+            decision_ref: decision.id.clone(),
+            decision_digest: Some(self.decision.digest()),
+            policy_snapshot: Some(decision.policy_snapshot.clone()),
+            recipient: request.recipient.principal.clone(),
+            purpose_code: request.purpose_code.clone(),
+            purpose: request.purpose.clone(),
+            task: Some(request.task.clone()),
+            issued_at: self.now.into(),
+            expires_at: expires_at.into(),
+            single_use: AlwaysTrue,
+            context: projection.context,
+            provenance: projection.provenance,
+            instructions: UniqueList::new(instructions.to_vec()).ok_or(Code::InvalidPolicy)?,
+            capabilities: UniqueList::new(capabilities).ok_or(Code::InvalidBundle)?,
+            restrictions: Restrictions {
+                onward_disclosure: decision.onward_disclosure,
+                memory_write: MemoryWrite,
+                raw_vault_resolution: RawVaultResolution,
+                retention_seconds: seconds,
+            },
+            retention: Some(Retention {
+                mode: decision.retention.mode,
+                max_seconds: seconds,
+            }),
+            receipt_contract: ReceiptContract {
+                required: decision.receipt_requirement.required,
+                required_operations: UniqueList::new(operations).ok_or(Code::InvalidBundle)?,
+            },
+            integrity: None,
+        })
+    }
+
+    fn receipt(&self, bundle: &ScopedContextBundle) -> Result<Option<Record>, Refusal> {
         if !bundle.receipt_contract.required {
             return Ok(None);
         }
-        let decision = self.decision.decision();
+        let output = bundle
+            .integrity
+            .as_ref()
+            .map_or(Digest::ZERO, |integrity| integrity.digest);
         Draft::new(
             "bundle.issue",
             self.issuer.id.as_str(),
@@ -245,8 +254,8 @@ impl Issuance<'_> {
             bundle.decision_ref.as_str(),
             bundle.id.as_str(),
         )
-        .under_policy(Some(decision.policy_snapshot.digest))
-        .with_digests(self.decision.digest(), record.digest())
+        .under_policy(Some(self.decision.decision().policy_snapshot.digest))
+        .with_digests(self.decision.digest(), output)
         .finish()
         .map(Some)
     }

@@ -6,7 +6,9 @@ use serde_json::{Map, Value};
 
 use crate::alias::{AliasScheme, Provenance};
 use crate::canonical::{self, cmp_utf16};
+use crate::forbidden::contains_forbidden_material;
 use crate::json::read::{FromJson, ToJson};
+use crate::json::{self, MAX_DEPTH};
 use crate::list::{List, UniqueList};
 use crate::object::{ContextItem, OpaqueReference, OpaqueReferenceKind, ProvenanceMap};
 use crate::policy::VerifiedDecision;
@@ -14,10 +16,15 @@ use crate::refusal::{Code, Place, Refusal};
 use crate::scalar::{AnyJson, Confidence, Predicate, Text};
 use crate::transform::Effects;
 
+/// The deepest item that still opens: an envelope puts it under itself, the bundle and its context.
+const MAX_ITEM_DEPTH: usize = MAX_DEPTH - 3;
+
 /// The context and provenance of a bundle: granted, transformed, sorted, and nothing else.
 #[derive(Debug)]
 pub struct Projection {
     pub(crate) context: List<ContextItem, 1, 64>,
+    /// The context in canonical text.
+    pub(crate) context_text: String,
     pub(crate) provenance: ProvenanceMap,
 }
 
@@ -52,7 +59,14 @@ impl Projection {
             };
             let sources = projector.sources(members).map_err(at)?;
             let item = projector.item(members, predicate, &sources).map_err(at)?;
-            items.push((canonical::to_text(&item.to_json()), item));
+            let value = item.to_json();
+            if contains_forbidden_material(&value) {
+                return Err(at(Code::BundleContainsForbiddenMaterial));
+            }
+            if json::depth(&value) > MAX_ITEM_DEPTH {
+                return Err(at(Code::JsonTooDeep));
+            }
+            items.push((canonical::to_text(&value), item));
             provenance.extend(sources.into_iter().map(|source| {
                 let reference = OpaqueReference {
                     kind: OpaqueReferenceKind,
@@ -62,12 +76,13 @@ impl Projection {
             }));
         }
         items.sort_by(|(left, _), (right, _)| cmp_utf16(left, right));
-        let items: Vec<_> = items.into_iter().map(|(_, item)| item).collect();
+        let (texts, items): (Vec<_>, Vec<_>) = items.into_iter().unzip();
         if items.is_empty() {
             return Err(Code::NoContextGranted.into());
         }
         Ok(Self {
             context: List::new(items).ok_or(Code::TooManyClaims)?,
+            context_text: format!("[{}]", texts.join(",")),
             provenance: ProvenanceMap::new(provenance).ok_or(Code::ClaimProvenanceRequired)?,
         })
     }

@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::canonical;
 use crate::digest::Digest;
 use crate::forbidden::contains_forbidden_material;
 use crate::json::read::{Expected, FromJson, Mismatch};
@@ -138,7 +137,7 @@ impl<'a> Draft<'a> {
             }),
             ReceiptId::PREFIX,
         )?;
-        check(record.value())?;
+        check_contents(record.value(), record.text())?;
         Ok(record)
     }
 }
@@ -152,9 +151,13 @@ impl<'a> Draft<'a> {
 /// [`Code::InvalidDigest`], [`Code::ReceiptPayloadForbidden`], [`Code::InvalidReceipt`],
 /// [`Code::InvalidReceiptTimeRange`], [`Code::ReceiptContainsForbiddenMaterial`].
 pub fn check(value: &Value) -> Result<Receipt, Refusal> {
-    record::verify(value, ReceiptId::PREFIX)?;
+    let (_, text) = record::verify_text(value, ReceiptId::PREFIX)?;
+    check_contents(value, &text)
+}
+
+fn check_contents(value: &Value, text: &str) -> Result<Receipt, Refusal> {
     let receipt = Receipt::from_json(value).map_err(refuse)?;
-    if canonical::to_text(value).len() > MAX_RECEIPT_BYTES {
+    if text.len() > MAX_RECEIPT_BYTES {
         return Err(Code::InvalidReceipt.into());
     }
     if receipt.completed_at.instant() < receipt.started_at.instant() {

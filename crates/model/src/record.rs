@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::{Map, Value, json};
 
-use crate::canonical;
+use crate::canonical::{self, MemberTexts};
 use crate::digest::Digest;
 use crate::refusal::{Code, Refusal};
 
@@ -12,11 +12,12 @@ const COMPUTED_MEMBERS: [&str; 2] = ["id", "integrity"];
 
 /// A record whose `id` and `integrity` follow from its other members.
 ///
-/// Only [`finalize`] and [`verify`] make one.
+/// Only [`finalize`] makes one.
 #[derive(Clone, PartialEq)]
 pub struct Record {
     value: Value,
     digest: Digest,
+    text: String,
 }
 
 impl Record {
@@ -31,8 +32,8 @@ impl Record {
     }
 
     /// The canonical text of the whole record.
-    pub fn to_text(&self) -> String {
-        canonical::to_text(&self.value)
+    pub fn text(&self) -> &str {
+        &self.text
     }
 
     /// The record as JSON.
@@ -66,13 +67,46 @@ pub fn finalize(unsigned: Value, id_prefix: &str) -> Result<Record, Refusal> {
     {
         return Err(Code::RecordAlreadyFinalized.into());
     }
-    let digest = Digest::of_bytes(canonical::object_to_text(object).as_bytes());
-    object.insert("id".to_owned(), record_id(id_prefix, digest).into());
+    let mut members = MemberTexts::of(object);
+    let computed = Computed::of(&members, id_prefix);
+    computed.put_into(&mut members);
+    object.insert("id".to_owned(), Value::String(computed.id.clone()));
     object.insert(
         "integrity".to_owned(),
-        json!({"algorithm": "sha-256", "digest": digest.to_string()}),
+        json!({"algorithm": "sha-256", "digest": computed.digest.to_string()}),
     );
-    Ok(Record { value, digest })
+    Ok(Record {
+        text: members.to_text(),
+        digest: computed.digest,
+        value,
+    })
+}
+
+/// The computed members of a record.
+pub(crate) struct Computed {
+    pub(crate) id: String,
+    pub(crate) digest: Digest,
+}
+
+impl Computed {
+    /// The computed members that follow from the others.
+    pub(crate) fn of(members: &MemberTexts, id_prefix: &str) -> Self {
+        let digest = Digest::of_bytes(members.to_text_without(&COMPUTED_MEMBERS).as_bytes());
+        Self {
+            id: record_id(id_prefix, digest),
+            digest,
+        }
+    }
+
+    /// Adds them to the others.
+    pub(crate) fn put_into(&self, members: &mut MemberTexts) {
+        let digest = self.digest;
+        members.put("id", canonical::to_text(&Value::from(self.id.as_str())));
+        members.put(
+            "integrity",
+            format!(r#"{{"algorithm":"sha-256","digest":"{digest}"}}"#),
+        );
+    }
 }
 
 /// Checks that a record's `id` and `integrity` follow from its contents.
@@ -83,20 +117,21 @@ pub fn finalize(unsigned: Value, id_prefix: &str) -> Result<Record, Refusal> {
 /// integrity member is missing, has other members or another algorithm,
 /// [`Code::RecordIntegrityMismatch`] if the digest or the id is another one.
 pub fn verify(value: &Value, id_prefix: &str) -> Result<Digest, Refusal> {
-    let object = value.as_object().ok_or(Code::InvalidObject)?;
-    let stated = stated_digest(object).ok_or(Code::InvalidRecordIntegrity)?;
-    let digest = content_digest(object);
-    let has_digest = stated.as_str().and_then(Digest::parse) == Some(digest);
-    let id = object.get("id").and_then(Value::as_str);
-    if has_digest && id == Some(record_id(id_prefix, digest).as_str()) {
-        return Ok(digest);
-    }
-    Err(Code::RecordIntegrityMismatch.into())
+    verify_text(value, id_prefix).map(|(digest, _)| digest)
 }
 
-/// The digest of a record's contents without its computed members.
-pub fn content_digest(object: &Map<String, Value>) -> Digest {
-    Digest::of_bytes(canonical::object_without(object, &COMPUTED_MEMBERS).as_bytes())
+/// As [`verify`]; also gives the record's canonical text, which signatures cover.
+pub(crate) fn verify_text(value: &Value, id_prefix: &str) -> Result<(Digest, String), Refusal> {
+    let object = value.as_object().ok_or(Code::InvalidObject)?;
+    let stated = stated_digest(object).ok_or(Code::InvalidRecordIntegrity)?;
+    let members = MemberTexts::of(object);
+    let computed = Computed::of(&members, id_prefix);
+    let has_digest = stated.as_str().and_then(Digest::parse) == Some(computed.digest);
+    let id = object.get("id").and_then(Value::as_str);
+    if has_digest && id == Some(computed.id.as_str()) {
+        return Ok((computed.digest, members.to_text()));
+    }
+    Err(Code::RecordIntegrityMismatch.into())
 }
 
 fn stated_digest(object: &Map<String, Value>) -> Option<&Value> {
