@@ -1,0 +1,10 @@
+//! The protocol core through its public interface: what is accepted, what is refused, with which
+//! code, and in which order.
+
+#![expect(
+    clippy::expect_used,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
+mod fixture;
+mod policy;
