@@ -14,7 +14,8 @@ use crate::time::Timestamp;
 /// How an approval answers for the gated scope of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApprovalRule {
-    /// The local profile's: the approval grants all of it, or it does not count.
+    /// The local profile's: the approval grants all of it and declines none, or it does not
+    /// count.
     AllOrNothing,
     /// The engine's: what is granted and what is declined together cover it, without overlap.
     /// Declined scope is denied.
@@ -96,12 +97,14 @@ impl Approval {
         if object.keys().any(|name| !MEMBERS.contains(&name.as_str())) {
             return None;
         }
-        let names = |name: &str| -> HashSet<String> {
-            let elements = object.get(name).and_then(Value::as_array);
-            elements
-                .and_then(|elements| strings(elements))
-                .map(|names| names.map(str::to_owned).collect())
-                .unwrap_or_default()
+        let names = |name: &str| -> Option<HashSet<String>> {
+            let elements = strings(object.get(name)?.as_array()?)?;
+            Some(elements.map(str::to_owned).collect())
+        };
+        // A malformed list grants nothing, but it must not decline nothing either.
+        let declined = |name: &str| match object.get(name) {
+            Some(_) => names(name),
+            None => Some(HashSet::new()),
         };
         Some(Self {
             id: Reference::from_json(object.get("id")?).ok()?,
@@ -111,10 +114,10 @@ impl Approval {
                 .get("expires_at")
                 .and_then(Value::as_str)
                 .and_then(Timestamp::parse),
-            granted_selectors: names("granted_selectors"),
-            granted_actions: names("granted_actions"),
-            declined_selectors: names("declined_selectors"),
-            declined_actions: names("declined_actions"),
+            granted_selectors: names("granted_selectors").unwrap_or_default(),
+            granted_actions: names("granted_actions").unwrap_or_default(),
+            declined_selectors: declined("declined_selectors")?,
+            declined_actions: declined("declined_actions")?,
         })
     }
 

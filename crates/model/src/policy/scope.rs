@@ -40,9 +40,12 @@ impl<'a> Division<'a> {
         declined: &HashSet<String>,
         rule: ApprovalRule,
     ) -> bool {
-        self.gated.iter().all(|name| match rule {
-            ApprovalRule::AllOrNothing => granted.contains(*name),
-            ApprovalRule::GrantOrDecline => granted.contains(*name) != declined.contains(*name),
+        self.gated.iter().all(|name| {
+            let answers = (granted.contains(*name), declined.contains(*name));
+            match rule {
+                ApprovalRule::AllOrNothing => answers == (true, false),
+                ApprovalRule::GrantOrDecline => answers.0 != answers.1,
+            }
         })
     }
 

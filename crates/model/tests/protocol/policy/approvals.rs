@@ -273,3 +273,35 @@ fn a_request_whose_every_gated_part_is_declined_is_denied() {
     );
     assert_eq!(decision["denied_selectors"], case.request["selectors"]);
 }
+
+#[test]
+fn a_malformed_list_of_declined_scope_is_no_empty_one() {
+    let both = ["home.address", "health.allergy"];
+    for declined in [
+        json!(["home.address", ""]),
+        json!("home.address"),
+        json!({"x": 1}),
+    ] {
+        for name in ["declined_selectors", "declined_actions"] {
+            let case = answer(&both, &[], (&["calendar.hold"], &[]));
+            assert_eq!(case.decision()["decision"], "allow");
+            let case = case.with(|it| it.approval[name] = declined.clone());
+            check(&case, "binding_invalid", "APPROVAL_BINDING_INVALID", name);
+        }
+    }
+}
+
+#[test]
+fn what_is_both_granted_and_declined_is_not_granted_under_either_rule() {
+    for rule in [ApprovalRule::AllOrNothing, ApprovalRule::GrantOrDecline] {
+        let case = Case::approved().with(|it| it.rule = rule);
+        assert_eq!(case.decision()["decision"], "allow", "{rule:?}");
+        let case = case.with(|it| it.approval["declined_actions"] = json!(["calendar.hold"]));
+        check(
+            &case,
+            "scope_incomplete",
+            "APPROVAL_SCOPE_INCOMPLETE",
+            &format!("{rule:?}"),
+        );
+    }
+}
