@@ -6,5 +6,10 @@
     reason = "a test fails by panicking, in its helpers too"
 )]
 
+mod aliases;
+mod envelope;
+mod exchange;
 mod fixture;
+mod opening;
 mod policy;
+mod projection;
