@@ -4,8 +4,10 @@ use serde_json::{Map, Value, json};
 
 use crate::alias::AliasScheme;
 use crate::canonical::sort_unique;
+use crate::envelope::MAX_ENVELOPE_BYTES;
 use crate::forbidden::contains_forbidden_material;
 use crate::json::read::ToJson;
+use crate::json::{MAX_DEPTH, is_within_depth};
 use crate::key::SigningKey;
 use crate::object::{ContextRequest, Outcome, ProtocolObject, ScopedContextBundle};
 use crate::part::{Issuer, SPEC_VERSION};
@@ -79,7 +81,8 @@ impl Issuance<'_> {
     /// [`Code::BundleAuthorizationExpired`], [`Code::ReceiptStoreUnavailable`],
     /// [`Code::ReceiptPreflightFailed`], those of [`Projection::of`], [`Code::InvalidPolicy`] if
     /// the policy gives the consumer no instruction (the closed schema needs one),
-    /// [`Code::BundleContainsForbiddenMaterial`], [`Code::InvalidBundle`].
+    /// [`Code::JsonTooDeep`], [`Code::BundleContainsForbiddenMaterial`], [`Code::InvalidBundle`],
+    /// [`Code::BundleTooLarge`]: what no consumer could open is never issued.
     pub fn issue(&self) -> Result<PendingEnvelope, Refusal> {
         let expires_at = self.authorized_until()?;
         self.check_preflight()?;
@@ -97,6 +100,10 @@ impl Issuance<'_> {
             Value::Object(self.unsigned(&projection, expires_at)),
             BundleId::PREFIX,
         )?;
+        // The envelope adds one level.
+        if !is_within_depth(record.value(), MAX_DEPTH - 1) {
+            return Err(Code::JsonTooDeep.into());
+        }
         if contains_forbidden_material(record.value()) {
             return Err(Code::BundleContainsForbiddenMaterial.into());
         }
@@ -108,6 +115,9 @@ impl Issuance<'_> {
         let envelope = format!(
             r#"{{"authentication":{{"algorithm":"Ed25519","kid":"{kid}","sig":"{signature}"}},"bundle":{text},"envelope_version":1}}"#
         );
+        if envelope.len() > MAX_ENVELOPE_BYTES {
+            return Err(Code::BundleTooLarge.into());
+        }
         Ok(PendingEnvelope {
             receipt: self.receipt(&bundle, &record)?,
             envelope,

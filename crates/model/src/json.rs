@@ -89,6 +89,18 @@ pub fn parse(bytes: &[u8], limits: Limits) -> Result<Value, Refusal> {
     parsed.map_err(|_| fault.get().unwrap_or_else(|| lexical_fault(bytes)).into())
 }
 
+/// Whether the containers of a tree are nested at most `limit` deep, as [`parse`] counts.
+pub(crate) fn is_within_depth(value: &Value, limit: usize) -> bool {
+    let Some(inner) = limit.checked_sub(1) else {
+        return !value.is_array() && !value.is_object();
+    };
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+        Value::Array(elements) => elements.iter().all(|it| is_within_depth(it, inner)),
+        Value::Object(members) => members.values().all(|it| is_within_depth(it, inner)),
+    }
+}
+
 /// Builds a tree while it watches what `serde_json` alone would let pass.
 #[derive(Clone, Copy)]
 struct Strict<'a> {

@@ -2,6 +2,7 @@
 
 use cl_model::canonical::to_text;
 use cl_model::digest::Digest;
+use cl_model::envelope::MAX_ENVELOPE_BYTES;
 use cl_model::object::{DecisionState, ProtocolObject, Receipt};
 use cl_model::policy::{Preflight, VerifiedDecision};
 use cl_model::receipt;
@@ -244,6 +245,24 @@ fn a_rehashed_decision_gives_a_bundle_that_names_it() {
     let (_, bundle) = pending.release(true).expect("released");
     assert_eq!(bundle.decision_ref.as_str(), forged["id"]);
     assert_ne!(forged["id"], genuine["id"]);
+}
+
+#[test]
+fn refuses_bundles_that_no_consumer_could_open() {
+    let nested = |depth: usize| (0..depth).fold(json!(1), |inner, _| json!([inner]));
+    let deep = |depth| Exchange::new().with(|it| it.claims[0]["value"] = nested(depth));
+    // Envelope, bundle, context and item are four of the 64 levels.
+    assert_eq!(refused(open(&deep(60).envelope())), None);
+    assert_eq!(refused(deep(61).issue()), Some(Code::JsonTooDeep));
+    let large =
+        |length| Exchange::new().with(|it| it.claims[0]["value"] = json!("x".repeat(length)));
+    let overhead = large(0).text().len();
+    let largest = MAX_ENVELOPE_BYTES - overhead;
+    assert_eq!(refused(open(&large(largest).envelope())), None);
+    assert_eq!(
+        refused(large(largest + 1).issue()),
+        Some(Code::BundleTooLarge)
+    );
 }
 
 proptest! {
