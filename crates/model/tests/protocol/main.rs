@@ -13,3 +13,5 @@ mod fixture;
 mod opening;
 mod policy;
 mod projection;
+mod proposals;
+mod session;
