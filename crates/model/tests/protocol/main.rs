@@ -7,9 +7,11 @@
 )]
 
 mod aliases;
+mod anchor;
 mod envelope;
 mod exchange;
 mod fixture;
+mod log;
 mod opening;
 mod policy;
 mod projection;
