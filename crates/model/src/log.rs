@@ -77,7 +77,8 @@ impl LogState {
     ///
     /// # Errors
     ///
-    /// [`Code::ReceiptReplayConflict`], or those of [`receipt::check`].
+    /// [`Code::ReceiptReplayConflict`], [`Code::InvalidReceipt`] if the line would be over 64 KiB,
+    /// or those of [`receipt::check`].
     pub fn append(&self, receipt: &Record) -> Result<(String, Self), Refusal> {
         let mut next = self.clone();
         let checked = receipt::check(receipt.value())?;
@@ -95,6 +96,10 @@ impl LogState {
         let digest = Digest::of_json(&entry);
         entry["entry_digest"] = digest.to_string().into();
         let line = canonical::to_text(&entry);
+        // A line that could not be read back would close the log for good.
+        if line.len() > MAX_LINE_BYTES {
+            return Err(Code::InvalidReceipt.into());
+        }
         next.advance(line.as_bytes(), digest);
         Ok((line + "\n", next))
     }

@@ -334,3 +334,14 @@ fn unicode_separators_in_a_summary_survive() {
     let first: Value = serde_json::from_str(log.split('\n').next().expect("a line")).expect("JSON");
     assert_eq!(first["receipt"]["user_summary"], summary);
 }
+
+#[test]
+fn never_appends_a_line_that_it_could_not_read_back() {
+    let operation = |length: usize| receipt(&"a".repeat(length), "one");
+    let overhead = log_of(&[operation(1)]).expect("a log").len() - 2;
+    let longest = 64 * 1024 - overhead;
+    let log = log_of(&[operation(longest)]).expect("the longest line");
+    assert_eq!(verify(&log), None);
+    let code = refused(log_of(&[operation(longest + 1)]));
+    assert_eq!(code, Some(Code::InvalidReceipt));
+}
