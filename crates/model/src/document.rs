@@ -4,6 +4,7 @@
 //! a signature of one kind of document is never one of another.
 
 use std::collections::HashMap;
+use std::fmt;
 
 use crate::canonical;
 use crate::digest::Digest;
@@ -26,12 +27,18 @@ pub trait Document: FromJson + ToJson {
 }
 
 /// A document's canonical bytes and their signature.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Signed {
     /// The document's bytes.
     pub document: Vec<u8>,
     /// The signature.
     pub signature: Signature,
+}
+
+impl fmt::Debug for Signed {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Signed").finish_non_exhaustive()
+    }
 }
 
 /// Signs a document.

@@ -1,5 +1,7 @@
 //! Assembling and signing a scoped context bundle (spec 7.5, 8.2 step 7).
 
+use std::fmt;
+
 use serde_json::{Map, Value, json};
 
 use crate::alias::AliasScheme;
@@ -23,7 +25,6 @@ use crate::urn::BundleId;
 pub const DEFAULT_ISSUER: &str = "urn:cl:bundle-issuer:local";
 
 /// What one bundle is issued from.
-#[derive(Debug)]
 pub struct Issuance<'a> {
     /// The request.
     pub request: &'a ContextRequest,
@@ -43,14 +44,27 @@ pub struct Issuance<'a> {
     pub now: UnixTime,
 }
 
+impl fmt::Debug for Issuance<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Issuance").finish_non_exhaustive()
+    }
+}
+
 /// A signed bundle whose issue receipt, if one is required, is not durable yet.
 ///
 /// The envelope comes out only through [`PendingEnvelope::release`].
-#[derive(Debug)]
 pub struct PendingEnvelope {
     envelope: String,
     bundle: ScopedContextBundle,
     receipt: Option<Record>,
+}
+
+impl fmt::Debug for PendingEnvelope {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("PendingEnvelope")
+            .finish_non_exhaustive()
+    }
 }
 
 impl PendingEnvelope {

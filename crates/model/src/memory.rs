@@ -1,5 +1,7 @@
 //! Proposals: the only way back into memory for a consumer (spec 7.7, 8.4, 9.4).
 
+use std::fmt;
+
 use serde_json::{Value, json};
 
 use crate::digest::Digest;
@@ -19,7 +21,6 @@ use crate::urn::ProposalId;
 pub const MEMORY_PROPOSE: &str = "memory.propose";
 
 /// What a consumer proposes.
-#[derive(Debug)]
 pub struct ProposalDraft<'a> {
     /// `add`, `add_or_contradict` or `retract`; nobody outside may name a claim to supersede.
     pub operation: MemoryOperation,
@@ -29,6 +30,14 @@ pub struct ProposalDraft<'a> {
     pub provenance_handles: &'a [String],
     /// Why, 1 to 1000 characters.
     pub rationale: &'a str,
+}
+
+impl fmt::Debug for ProposalDraft<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("ProposalDraft")
+            .finish_non_exhaustive()
+    }
 }
 
 impl<'a> ProposalDraft<'a> {

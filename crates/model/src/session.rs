@@ -4,6 +4,8 @@
 //! receipt became durable) and gets receipts to store. Each step that needs a durable receipt is a
 //! value that yields its result only when told what became of the receipt.
 
+use std::fmt;
+
 use serde_json::{Value, json};
 
 use crate::digest::Digest;
@@ -224,15 +226,19 @@ impl Session {
 }
 
 /// An action that may be performed now.
-#[derive(Debug)]
 pub struct Action {
     capability: String,
     input: Value,
     started_at: UnixTime,
 }
 
+impl fmt::Debug for Action {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Action").finish_non_exhaustive()
+    }
+}
+
 /// What an action's handler came back with.
-#[derive(Debug)]
 pub enum ActionOutput {
     /// It succeeded and returned nothing.
     Nothing,
@@ -247,6 +253,14 @@ pub enum ActionOutput {
         /// The kind of error.
         error_type: Name,
     },
+}
+
+impl fmt::Debug for ActionOutput {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("ActionOutput")
+            .finish_non_exhaustive()
+    }
 }
 
 impl Action {
@@ -313,10 +327,15 @@ const ACTION_COMPLETED: &str = "An allowed action completed.";
 const UNREPRESENTABLE: &str = "output_not_serializable";
 
 /// An action that ended and whose receipt is to be stored.
-#[derive(Debug)]
 pub struct Completion {
     receipt: Record,
     output: ActionOutput,
+}
+
+impl fmt::Debug for Completion {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Completion").finish_non_exhaustive()
+    }
 }
 
 impl Completion {

@@ -1,6 +1,7 @@
 //! Approvals of gated scope (spec 9.3).
 
 use std::collections::HashSet;
+use std::fmt;
 
 use serde_json::{Value, json};
 
@@ -45,7 +46,7 @@ pub enum PresentedApproval {
 }
 
 /// A person's answer to one request under one policy.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Approval {
     /// The approval's id.
     pub id: Reference,
@@ -63,6 +64,12 @@ pub struct Approval {
     pub declined_selectors: HashSet<String>,
     /// Actions declined.
     pub declined_actions: HashSet<String>,
+}
+
+impl fmt::Debug for Approval {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Approval").finish_non_exhaustive()
+    }
 }
 
 const MEMBERS: [&str; 8] = [

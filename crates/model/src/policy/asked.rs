@@ -1,5 +1,7 @@
 //! What a request asks for, as evaluation sees it.
 
+use std::fmt;
+
 use serde_json::{Map, Value};
 
 use super::list::{positive_integer, strings};
@@ -20,7 +22,7 @@ const MAX_SCOPE: usize = 64;
 /// A request that departs from its closed schema can still be evaluated, since the profile answers
 /// some departures with a denial that names the reason. It is never granted anything: where no
 /// such reason applies, evaluation refuses it.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Asked {
     pub(super) digest: Digest,
     pub(super) fits_schema: Result<(), Refusal>,
@@ -40,8 +42,14 @@ pub struct Asked {
     pub(super) expires_at: Option<UnixTime>,
 }
 
+impl fmt::Debug for Asked {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Asked").finish_non_exhaustive()
+    }
+}
+
 /// A requester with a principal.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct AskedRequester {
     pub(super) principal: String,
     pub(super) authenticated_by: Option<String>,
@@ -49,7 +57,7 @@ pub(super) struct AskedRequester {
 }
 
 /// A recipient with a principal.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct AskedRecipient {
     pub(super) principal: String,
     pub(super) onward_disclosure: Option<String>,

@@ -12,6 +12,7 @@ mod envelope;
 mod exchange;
 mod fixture;
 mod grant;
+mod hostile;
 mod log;
 mod notes;
 mod opening;

@@ -293,6 +293,7 @@ fn comes_out_only_with_a_durable_receipt_that_holds_no_content() {
     let record = pending.receipt().value().clone();
     assert_eq!(refused(receipt::check(&record)), None);
     assert!(!to_text(&record).contains(CANARY));
+    assert!(!format!("{pending:?} {draft:?}").contains(CANARY));
     let input = json!({"operation": "add", "proposed_claim_count": 1});
     assert_eq!(record["operation"], "memory.propose");
     assert_eq!(record["input_digest"], Digest::of_json(&input).to_string());

@@ -275,6 +275,7 @@ fn each_outcome_is_receipted_without_the_handlers_text() {
         let record = completion.receipt().value().clone();
         assert_eq!(refused(receipt::check(&record)), None);
         assert!(!to_text(&record).contains(CANARY), "{outcome}");
+        assert!(!format!("{completion:?}").contains(CANARY), "{outcome}");
         assert_eq!(record["outcome"], outcome);
         assert_eq!(record["operation"], "letter.draft");
         assert_eq!(record["metadata"]["capability"], "letter.draft");
