@@ -50,14 +50,12 @@ impl<'a> ProposalDraft<'a> {
     /// [`Code::ProposedClaimsRequired`], [`Code::InvalidString`] for the rationale.
     pub fn read(value: &'a Value, handles: &'a [String]) -> Result<Self, Refusal> {
         let members = value.as_object().ok_or(Code::InvalidObject)?;
-        if contains_forbidden_material(value) {
-            return Err(Code::MemoryProposalContainsForbiddenMaterial.into());
-        }
-        if members
-            .keys()
-            .any(|name| !DRAFT_MEMBERS.contains(&name.as_str()))
-        {
-            return Err(Code::InvalidMemoryProposal.into());
+        let is_known = |name: &String| DRAFT_MEMBERS.contains(&name.as_str());
+        if !members.keys().all(is_known) {
+            return Err(match contains_forbidden_material(value) {
+                true => Code::MemoryProposalContainsForbiddenMaterial.into(),
+                false => Code::InvalidMemoryProposal.into(),
+            });
         }
         let operation = match value.get("operation") {
             None => MemoryOperation::AddOrContradict,

@@ -1,0 +1,8 @@
+//! Policy evaluation.
+
+mod approvals;
+mod inputs;
+mod properties;
+mod reasons;
+mod states;
+mod verified;
