@@ -192,9 +192,11 @@ impl Credentials {
 
     /// Reloads every `interval` until `stop`.
     pub async fn watch(self: Arc<Self>, interval: Duration, stop: CancellationToken) {
-        let mut ticks = tokio::time::interval(interval);
-        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        while stop.run_until_cancelled(ticks.tick()).await.is_some() {
+        while stop
+            .run_until_cancelled(tokio::time::sleep(interval))
+            .await
+            .is_some()
+        {
             let this = Arc::clone(&self);
             // The error is logged and counted where it arises. Files may sit on a slow mount.
             let looked = tokio::task::spawn_blocking(move || this.reload().is_ok()).await;

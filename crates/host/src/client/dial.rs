@@ -8,14 +8,17 @@ use std::task::{Context, Poll};
 
 use http::Uri;
 use hyper_util::rt::TokioIo;
+use rustls::AlertDescription;
 use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
-use tonic::{Code, Status};
+use tonic::{Code, Status, TimeoutExpired};
 use tower::Service;
 
 use super::{Target, unavailable};
+use crate::deadline;
 use crate::identity::{InvalidPeer, PeerId, SpiffeId};
 use crate::status;
 use crate::tls::Credentials;
@@ -136,7 +139,7 @@ impl DialerParts {
 }
 
 impl Service<Uri> for Dialer {
-    type Response = TokioIo<TlsStream<TcpStream>>;
+    type Response = TokioIo<Connection>;
     type Error = DialError;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, DialError>> + Send>>;
 
@@ -151,7 +154,7 @@ impl Service<Uri> for Dialer {
             if let Err(error) = &dialled {
                 tracing::warn!(peer = %shared.target.id, %error, "cannot dial");
             }
-            dialled.map(TokioIo::new)
+            dialled.map(|stream| TokioIo::new(Connection(stream)))
         })
     }
 }
@@ -160,15 +163,16 @@ impl Service<Uri> for Dialer {
 pub(super) fn status_of(error: &(dyn Error + 'static)) -> Status {
     let mut cause = Some(error);
     while let Some(error) = cause {
-        if let Some(dial) = error.downcast_ref::<DialError>()
-            && dial.is_unverified_peer()
-        {
-            return unavailable(
-                status::PEER_NOT_VERIFIED,
-                "the peer is not the expected one",
-            );
+        if let Some(dial) = error.downcast_ref::<DialError>() {
+            return status_of_dial(dial);
         }
-        if is_refusal_of_own_certificate(error) {
+        // tonic's channel reads `grpc-timeout` too, and may be the first to give up.
+        if error.is::<TimeoutExpired>() {
+            return deadline::exceeded();
+        }
+        if let Some(io) = error.downcast_ref::<io::Error>()
+            && io.kind() == OWN_CERTIFICATE_REFUSED
+        {
             return unavailable(
                 status::OWN_CERTIFICATE_REFUSED,
                 "the peer refused this process's certificate",
@@ -176,14 +180,89 @@ pub(super) fn status_of(error: &(dyn Error + 'static)) -> Status {
         }
         cause = error.source();
     }
-    Status::new(Code::Unavailable, "the peer cannot be reached")
+    Status::new(Code::Unavailable, UNREACHABLE)
 }
 
-/// In TLS 1.3 a server refuses a client certificate when the client's handshake is over already, so
-/// the alert arrives as an input error of the HTTP/2 layer.
-fn is_refusal_of_own_certificate(error: &(dyn Error + 'static)) -> bool {
+fn status_of_dial(error: &DialError) -> Status {
+    if error.is_unverified_peer() {
+        return unavailable(
+            status::PEER_NOT_VERIFIED,
+            "the peer is not the expected one",
+        );
+    }
+    Status::new(Code::Unavailable, UNREACHABLE)
+}
+
+const UNREACHABLE: &str = "the peer cannot be reached";
+
+/// The kind that [`Connection`] gives to a refusal; the one part of an error that HTTP/2 passes on.
+const OWN_CERTIFICATE_REFUSED: io::ErrorKind = io::ErrorKind::PermissionDenied;
+
+/// A dialled connection that recognises when the server refuses the client's certificate.
+///
+/// In TLS 1.3 it does so when the client's handshake is over already, so the alert arrives with the
+/// first read.
+#[derive(Debug)]
+pub(super) struct Connection(TlsStream<TcpStream>);
+
+fn recognise_refusal(error: io::Error) -> io::Error {
+    let refused = matches!(
+        tls_error(&error),
+        Some(rustls::Error::AlertReceived(
+            AlertDescription::AccessDenied
+                | AlertDescription::BadCertificate
+                | AlertDescription::CertificateExpired
+                | AlertDescription::CertificateRequired
+                | AlertDescription::CertificateRevoked
+                | AlertDescription::CertificateUnknown
+                | AlertDescription::UnknownCA
+                | AlertDescription::UnsupportedCertificate
+        ))
+    );
+    if refused {
+        tracing::warn!(%error, "own certificate refused");
+        return io::Error::new(OWN_CERTIFICATE_REFUSED, error);
+    }
     error
-        .downcast_ref::<io::Error>()
-        .and_then(tls_error)
-        .is_some_and(|error| matches!(error, rustls::Error::AlertReceived(_)))
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let read = Pin::new(&mut self.0).poll_read(cx, buffer);
+        read.map_err(recognise_refusal)
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write_vectored(cx, bytes)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.0.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(cx)
+    }
 }
