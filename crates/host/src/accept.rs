@@ -16,6 +16,8 @@ use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
+use opentelemetry::KeyValue;
+use opentelemetry::metrics::{Counter, Meter};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -28,7 +30,7 @@ use tonic::transport::server::TcpConnectInfo;
 use tower::{Service, ServiceExt};
 
 use crate::identity::{InvalidPeer, PeerId};
-use crate::tls::{Alpn, Credentials};
+use crate::tls::{Alpn, ClientAuth, Credentials};
 
 /// Bounds on connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,47 +76,128 @@ const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(30);
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(20);
 const PAUSE_AFTER_ACCEPT_ERROR: Duration = Duration::from_millis(50);
 
-/// Serves `service` on every connection of `listener`: over mutual TLS with `credentials`, in plain
-/// text without.
-///
-/// Ends when all connections and handlers ended after `ending.soft`, or at once after
-/// `ending.hard`. Requests of peers with a certificate carry a [`PeerId`] extension.
-pub async fn serve_connections<S>(
-    listener: TcpListener,
+/// Takes connections and serves them.
+#[derive(Clone, Debug)]
+pub struct Acceptor {
     credentials: Option<Arc<Credentials>>,
-    service: S,
     limits: ConnectionLimits,
     ending: Ending,
-) where
-    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>
-        + Clone
-        + Send
-        + 'static,
-    S::Future: Send + 'static,
-{
-    let server = Server {
-        credentials,
-        service,
-        limits,
-        tasks: Tasks {
-            tracker: TaskTracker::new(),
-            hard: ending.hard.clone(),
-        },
-        ending,
-    };
-    let tracker = server.tasks.tracker.clone();
-    server.accept_until_soft(listener).await;
-    tracker.close();
-    tracker.wait().await;
+    refused: Option<Counter<u64>>,
+}
+
+impl Acceptor {
+    /// Over mutual TLS. Requests of peers with a certificate carry a [`PeerId`] extension.
+    pub fn mutual_tls(
+        credentials: Arc<Credentials>,
+        limits: ConnectionLimits,
+        ending: Ending,
+    ) -> Self {
+        Self {
+            credentials: Some(credentials),
+            limits,
+            ending,
+            refused: None,
+        }
+    }
+
+    /// In plain text: for the admin port only.
+    pub fn plain_text(limits: ConnectionLimits, ending: Ending) -> Self {
+        Self {
+            credentials: None,
+            limits,
+            ending,
+            refused: None,
+        }
+    }
+
+    /// Counts refused connections by cause.
+    #[must_use]
+    pub fn counting(self, meter: &Meter) -> Self {
+        let refused = meter
+            .u64_counter("connections_refused")
+            .with_description("Connections that ended before their first request, by cause.")
+            .build();
+        Self {
+            refused: Some(refused),
+            ..self
+        }
+    }
+
+    /// Serves `service` on every connection of `listener`.
+    ///
+    /// Ends when all connections and handlers ended after `ending.soft`, or at once after
+    /// `ending.hard`.
+    pub async fn serve<S>(self, listener: TcpListener, service: S)
+    where
+        S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>
+            + Clone
+            + Send
+            + 'static,
+        S::Future: Send + 'static,
+    {
+        let tracker = TaskTracker::new();
+        let server = Server {
+            service,
+            tasks: Tasks {
+                tracker: tracker.clone(),
+                hard: self.ending.hard.clone(),
+            },
+            acceptor: self,
+        };
+        server.accept_until_soft(listener).await;
+        tracker.close();
+        tracker.wait().await;
+    }
+
+    /// Anyone can knock at an edge, so there it is not worth a warning.
+    fn note_refusal(&self, remote: SocketAddr, refusal: &Refusal) {
+        if let Some(refused) = &self.refused {
+            refused.add(1, &[KeyValue::new("cause", refusal.cause())]);
+        }
+        let inner = self
+            .credentials
+            .as_ref()
+            .is_some_and(|own| own.server_tls().client_auth == ClientAuth::Required);
+        if inner {
+            tracing::warn!(%remote, cause = %refusal, "connection refused");
+        } else {
+            tracing::debug!(%remote, cause = %refusal, "connection refused");
+        }
+    }
+}
+
+/// Why a connection ended before its first request.
+#[derive(Debug, thiserror::Error)]
+enum Refusal {
+    #[error("too many connections")]
+    TooMany,
+    #[error("handshake timed out")]
+    Timeout,
+    #[error("handshake: {0}")]
+    Tls(#[from] io::Error),
+    #[error("client certificate: {0}")]
+    Peer(#[from] InvalidPeer),
+    #[error("no request came")]
+    NoRequest,
+}
+
+impl Refusal {
+    fn cause(&self) -> &'static str {
+        match self {
+            Self::TooMany => "too_many",
+            Self::Timeout => "timeout",
+            Self::Tls(_) => "tls",
+            Self::Peer(_) => "peer",
+            Self::NoRequest => "no_request",
+        }
+    }
 }
 
 #[derive(Clone)]
 struct Server<S> {
-    credentials: Option<Arc<Credentials>>,
+    acceptor: Acceptor,
     service: S,
-    limits: ConnectionLimits,
     tasks: Tasks,
-    ending: Ending,
 }
 
 impl<S> Server<S>
@@ -127,21 +210,20 @@ where
 {
     /// Owns the listener, so that the port closes when accepting stops.
     async fn accept_until_soft(self, listener: TcpListener) {
-        let slots = Arc::new(Semaphore::new(self.limits.max_connections));
+        let Ending { soft, hard } = &self.acceptor.ending;
+        let slots = Arc::new(Semaphore::new(self.acceptor.limits.max_connections));
         loop {
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
-                () = self.ending.soft.cancelled() => return,
-                () = self.ending.hard.cancelled() => return,
+                () = soft.cancelled() => return,
+                () = hard.cancelled() => return,
             };
             match (accepted, Arc::clone(&slots).try_acquire_owned()) {
                 (Ok((stream, remote)), Ok(slot)) => {
                     let server = self.clone();
                     self.tasks.spawn(server.serve_stream(stream, remote, slot));
                 }
-                (Ok((_, remote)), Err(_)) => {
-                    tracing::warn!(%remote, "connection refused: too many connections");
-                }
+                (Ok((_, remote)), Err(_)) => self.acceptor.note_refusal(remote, &Refusal::TooMany),
                 (Err(error), _) => {
                     // Out of file descriptors, mostly: give connections time to end.
                     tracing::warn!(%error, "cannot accept");
@@ -153,6 +235,18 @@ where
 
     async fn serve_stream(self, stream: TcpStream, remote: SocketAddr, slot: OwnedSemaphorePermit) {
         let _held_until_the_connection_ends = slot;
+        let acceptor = self.acceptor.clone();
+        let serving = self.serve_unless_refused(stream, remote);
+        if let Err(refusal) = serving.await {
+            acceptor.note_refusal(remote, &refusal);
+        }
+    }
+
+    async fn serve_unless_refused(
+        self,
+        stream: TcpStream,
+        remote: SocketAddr,
+    ) -> Result<(), Refusal> {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%remote, %error, "cannot set TCP_NODELAY");
         }
@@ -160,32 +254,32 @@ where
             local_addr: stream.local_addr().ok(),
             remote_addr: Some(remote),
         };
-        let Some(credentials) = self.credentials.clone() else {
+        let Some(credentials) = self.acceptor.credentials.clone() else {
             return self.serve_io(stream, info, None).await;
         };
-        let handshake = handshake(&credentials, stream);
-        let outcome = tokio::select! {
-            outcome = timeout(self.limits.handshake_timeout, handshake) => outcome,
-            () = self.ending.soft.cancelled() => return,
+        let limit = self.acceptor.limits.handshake_timeout;
+        let shaken = tokio::select! {
+            shaken = timeout(limit, handshake(&credentials, stream)) => shaken,
+            () = self.acceptor.ending.soft.cancelled() => return Ok(()),
         };
-        match outcome {
-            Ok(Ok((stream, peer))) => self.serve_io(stream, info, peer).await,
-            Ok(Err(error)) => tracing::warn!(%remote, %error, "handshake failed"),
-            Err(_) => tracing::warn!(%remote, "handshake timed out"),
-        }
+        let (stream, peer) = shaken.map_err(|_| Refusal::Timeout)??;
+        self.serve_io(stream, info, peer).await
     }
 
-    async fn serve_io<IO>(self, io: IO, info: TcpConnectInfo, peer: Option<PeerId>)
+    async fn serve_io<IO>(
+        self,
+        io: IO,
+        info: TcpConnectInfo,
+        peer: Option<PeerId>,
+    ) -> Result<(), Refusal>
     where
         IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let builder = self.connection_builder();
         let Self {
-            service,
-            limits,
-            ending,
-            ..
+            service, acceptor, ..
         } = self;
+        let Acceptor { limits, ending, .. } = acceptor;
         let first_request = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&first_request);
         let service = service.map_request(move |request: Request<Incoming>| {
@@ -200,21 +294,24 @@ where
         let mut connection =
             pin!(builder.serve_connection(TokioIo::new(io), TowerToHyperService::new(service)));
         tokio::select! {
-            ended = connection.as_mut() => return log_end(ended),
+            ended = connection.as_mut() => {
+                    log_end(ended);
+                    return Ok(());
+                }
             () = asked_to_end(&ending.soft, limits.max_age) => connection.as_mut().graceful_shutdown(),
             () = no_request_within(limits.first_request_timeout, &first_request) => {
-                tracing::debug!("connection cut: no request came");
-                return;
+                return Err(Refusal::NoRequest);
             }
         }
         match timeout(limits.age_grace, connection).await {
             Ok(ended) => log_end(ended),
             Err(_) => tracing::debug!("connection cut: it was asked to end and did not"),
         }
+        Ok(())
     }
 
     fn connection_builder(&self) -> auto::Builder<Tasks> {
-        let alpn = match &self.credentials {
+        let alpn = match &self.acceptor.credentials {
             Some(credentials) => credentials.server_tls().alpn,
             None => Alpn::Http2AndHttp1,
         };
@@ -222,7 +319,7 @@ where
         builder
             .http2()
             .timer(TokioTimer::new())
-            .max_concurrent_streams(self.limits.max_streams)
+            .max_concurrent_streams(self.acceptor.limits.max_streams)
             .max_header_list_size(MAX_HEADER_LIST_BYTES)
             .keep_alive_interval(KEEP_ALIVE_INTERVAL)
             .keep_alive_timeout(KEEP_ALIVE_TIMEOUT);
@@ -259,7 +356,7 @@ fn log_end(ended: Result<(), Box<dyn std::error::Error + Send + Sync>>) {
 async fn handshake(
     credentials: &Credentials,
     stream: TcpStream,
-) -> Result<(tokio_rustls::server::TlsStream<TcpStream>, Option<PeerId>), HandshakeError> {
+) -> Result<(tokio_rustls::server::TlsStream<TcpStream>, Option<PeerId>), Refusal> {
     // Made per connection: the configuration may have been swapped since the last one.
     let acceptor = TlsAcceptor::from(credentials.server_config());
     let stream = acceptor.accept(stream).await?;
@@ -271,14 +368,6 @@ async fn handshake(
         .map(PeerId::from_certificate)
         .transpose()?;
     Ok((stream, peer))
-}
-
-#[derive(Debug, thiserror::Error)]
-enum HandshakeError {
-    #[error(transparent)]
-    Tls(#[from] io::Error),
-    #[error("client certificate: {0}")]
-    Peer(#[from] InvalidPeer),
 }
 
 /// Spawns connections and hyper's request handlers, so that draining waits for them and a hard end

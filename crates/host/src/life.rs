@@ -172,7 +172,10 @@ where
     let host = Host::new(process, args, telemetry)?;
     let app = tokio::select! {
         app = build(service, &host) => app.map_err(StartError::Build)?,
-        () = signals.next() => return Ok(Ended::Aborted),
+        () = signals.next() => {
+            tracing::info!("told to end before it was ready");
+            return Ok(Ended::Drained);
+        }
     };
     let listeners = Listeners {
         main: TcpListener::bind(host.args.listen_addr)

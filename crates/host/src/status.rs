@@ -6,6 +6,8 @@ use std::time::Duration;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
+use crate::telemetry::CorrelationId;
+
 /// Domain of every `ErrorInfo`.
 pub const ERROR_DOMAIN: &str = "context-layer";
 
@@ -23,6 +25,9 @@ pub const PEER_NOT_VERIFIED: &str = "PEER_NOT_VERIFIED";
 
 /// Reason, found on the calling side only: the server refused our certificate.
 pub const OWN_CERTIFICATE_REFUSED: &str = "OWN_CERTIFICATE_REFUSED";
+
+/// Reason when something broke inside.
+pub const INTERNAL: &str = "INTERNAL";
 
 /// Reason with which open streams end when the process does.
 pub const SHUTTING_DOWN: &str = "SHUTTING_DOWN";
@@ -43,6 +48,13 @@ pub fn refusal_with_retry(
     let mut details = ErrorDetails::with_error_info(reason, ERROR_DOMAIN, HashMap::new());
     details.set_retry_info(Some(retry_after));
     Status::with_error_details(code, message, details)
+}
+
+/// The answer when something broke inside: fixed text, and the id under which the log has more.
+pub fn internal(correlation_id: CorrelationId) -> Status {
+    let metadata = HashMap::from([("correlation_id".to_owned(), correlation_id.to_string())]);
+    let details = ErrorDetails::with_error_info(INTERNAL, ERROR_DOMAIN, metadata);
+    Status::with_error_details(Code::Internal, "internal error", details)
 }
 
 /// The stable reason of a status of this system; `None` for any other status.

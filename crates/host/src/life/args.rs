@@ -24,15 +24,15 @@ pub struct HostArgs {
     #[arg(long, env = "CL_ADMIN_ADDR")]
     pub admin_addr: SocketAddr,
 
-    /// Own certificate chain, PEM [default: <home>/pki/<process>.pem].
+    /// Own certificate chain, PEM [default: pki/{process}.pem in the home folder].
     #[arg(long, env = "CL_TLS_CHAIN")]
     pub tls_chain: Option<PathBuf>,
 
-    /// Private key, PEM, mode 0600 [default: <home>/pki/<process>.key].
+    /// Private key, PEM, mode 0600 [default: pki/{process}.key in the home folder].
     #[arg(long, env = "CL_TLS_KEY")]
     pub tls_key: Option<PathBuf>,
 
-    /// Authorities of peers, PEM [default: <home>/pki/ca.pem].
+    /// Authorities of peers, PEM [default: pki/ca.pem in the home folder].
     #[arg(long, env = "CL_TLS_CA")]
     pub tls_ca: Option<PathBuf>,
 

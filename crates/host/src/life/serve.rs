@@ -15,7 +15,7 @@ use tower::util::option_layer;
 use tower::{Service, ServiceBuilder};
 
 use super::{App, Callers, Shutdown, Signals, Tasks};
-use crate::accept::{ConnectionLimits, Ending, serve_connections};
+use crate::accept::{Acceptor, ConnectionLimits, Ending};
 use crate::admin::{self, Health};
 use crate::callers::CallerLayer;
 use crate::deadline::DeadlineLayer;
@@ -64,11 +64,11 @@ pub struct Listeners {
 /// How serving ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// All calls and tasks came to their end.
+    /// All calls and tasks came to their end, or none had begun.
     Drained,
     /// The drain deadline cut some off.
     CutOff,
-    /// A second signal, or one before the process was ready, cut everything off.
+    /// A second signal cut everything off.
     Aborted,
 }
 
@@ -147,13 +147,14 @@ impl Server {
         let certificates = Arc::clone(&self.credentials)
             .watch(self.timings.reload_interval, self.shutdown.token());
         self.tasks.spawn("certificates", certificates);
-        let connections = serve_connections(
-            main,
-            Some(Arc::clone(&self.credentials)),
-            layered(&self.app, &self.telemetry.meter(), self.timings.max_call),
+        let meter = self.telemetry.meter();
+        let acceptor = Acceptor::mutual_tls(
+            Arc::clone(&self.credentials),
             self.app.limits,
             self.shutdown.ending(),
         );
+        let service = layered(&self.app, &meter, self.timings.max_call);
+        let connections = acceptor.counting(&meter).serve(main, service);
         self.tasks.spawn("connections", connections);
     }
 
@@ -240,7 +241,7 @@ impl Admin {
             ..ConnectionLimits::default()
         };
         let routes = admin::routes(health, telemetry.clone());
-        let serving = serve_connections(listener, None, routes, limits, ending.clone());
+        let serving = Acceptor::plain_text(limits, ending.clone()).serve(listener, routes);
         Self {
             ending,
             task: tokio::spawn(tasks.guarded("admin", serving)),

@@ -187,11 +187,14 @@ impl Drop for DeathGuard {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use tokio::time::timeout;
     use tokio_stream::StreamExt;
 
     use super::*;
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn a_stream_ends_after_what_was_ready() {
         let shutdown = Shutdown::default();
         let ready = tokio_stream::iter([Ok(1), Ok(2)]);
@@ -199,12 +202,13 @@ mod tests {
         shutdown.request();
         assert_eq!(stream.next().await.unwrap().unwrap(), 1);
         assert_eq!(stream.next().await.unwrap().unwrap(), 2);
-        let status = stream.next().await.unwrap().unwrap_err();
+        let last = timeout(Duration::from_secs(1), stream.next()).await;
+        let status = last.unwrap().unwrap().unwrap_err();
         assert_eq!(status.code(), Code::Unavailable);
         assert!(stream.next().await.is_none());
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn a_task_that_returns_or_panics_is_named() {
         for panics in [false, true] {
             let tasks = Tasks::new(Shutdown::default());
@@ -213,7 +217,7 @@ mod tests {
         }
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn a_task_that_ends_when_told_is_no_death() {
         let shutdown = Shutdown::default();
         let tasks = Tasks::new(shutdown.clone());

@@ -1,6 +1,7 @@
 //! One span, one counter and one duration per RPC.
 
 use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -20,6 +21,7 @@ use tracing_opentelemetry::OpenTelemetrySpanExt;
 
 use super::propagation::{self, CorrelationId, RemoteContext};
 use crate::identity::PeerId;
+use crate::status;
 
 /// Upper bounds of the duration histogram, in seconds.
 const DURATION_BOUNDS: [f64; 14] = [
@@ -126,7 +128,14 @@ where
         Box::pin(async move {
             // Dropped before it has an answer, `call` counts as cancelled.
             let mut call = call;
-            let response = answer.await?;
+            let response = match (CatchPanic {
+                answer: Box::pin(answer),
+            })
+            .await
+            {
+                Ok(answer) => answer?,
+                Err(Panicked) => status::internal(correlation_id).into_http(),
+            };
             call.look_at_head(&response);
             Ok(response.map(|body| Body::new(Measured { body, call })))
         })
@@ -253,6 +262,27 @@ fn name(code: Code) -> &'static str {
         Code::Unavailable => "UNAVAILABLE",
         Code::DataLoss => "DATA_LOSS",
         Code::Unauthenticated => "UNAUTHENTICATED",
+    }
+}
+
+/// Turns a panic of the handler into a value, so that the caller gets an answer that it will not
+/// take for a broken connection and repeat.
+struct CatchPanic<F> {
+    answer: Pin<Box<F>>,
+}
+
+struct Panicked;
+
+impl<F: Future> Future for CatchPanic<F> {
+    type Output = Result<F::Output, Panicked>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        // The handler is dropped after a panic and never polled again.
+        let polled = catch_unwind(AssertUnwindSafe(|| self.answer.as_mut().poll(cx)));
+        match polled {
+            Ok(polled) => polled.map(Ok),
+            Err(_) => Poll::Ready(Err(Panicked)),
+        }
     }
 }
 

@@ -19,7 +19,7 @@ use tonic::{Code, Status};
 use tonic_health::pb::health_client::HealthClient;
 
 use crate::pki::{Authority, Folder, credentials, id};
-use crate::support::{CHECK, CLIENT, Running, SERVER, SERVER_ID, Start, asking, within};
+use crate::support::{CHECK, CLIENT, Running, SERVER, SERVER_ID, Start, asking, http_get, within};
 
 async fn server(authority: &Authority) -> Running {
     Start::new(credentials(authority, SERVER)).run().await
@@ -256,6 +256,12 @@ async fn bounds_the_number_and_the_silence_of_connections() {
 
     let mut client = server.client(own);
     within("a call", client.check(asking(""))).await.unwrap();
+
+    let metrics = http_get(server.admin_addr, "/metrics").await;
+    for cause in ["too_many", "timeout", "no_request"] {
+        let line = format!(r#"connections_refused_total{{cause="{cause}"}} 1"#);
+        assert!(metrics.contains(&line), "{line}\n{metrics}");
+    }
 }
 
 #[tokio::test]

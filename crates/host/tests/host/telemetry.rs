@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use cl_host::accept::{Acceptor, ConnectionLimits, Ending};
 use cl_host::telemetry::{Telemetry, TelemetryConfig};
 use hyper_util::rt::TokioIo;
 use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::{
@@ -16,9 +17,10 @@ use opentelemetry_proto::tonic::collector::trace::v1::{
 use opentelemetry_proto::tonic::trace::v1::Span;
 use tokio::net::TcpListener;
 use tonic::transport::{Channel, Endpoint};
-use tonic::{Request, Response, Status};
+use tonic::{Code, Request, Response, Status};
 use tonic_health::pb::health_client::HealthClient;
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
+use tonic_types::StatusExt;
 use tracing::subscriber::DefaultGuard;
 
 use crate::peers;
@@ -95,13 +97,8 @@ impl Collector {
         let endpoint = format!("http://{}", listener.local_addr().unwrap());
         let service = TraceServiceServer::new(self.clone());
         let routes = tonic::service::Routes::new(service);
-        tokio::spawn(cl_host::accept::serve_connections(
-            listener,
-            None,
-            routes,
-            cl_host::accept::ConnectionLimits::default(),
-            cl_host::accept::Ending::default(),
-        ));
+        let acceptor = Acceptor::plain_text(ConnectionLimits::default(), Ending::default());
+        tokio::spawn(acceptor.serve(listener, routes));
         endpoint
     }
 }
@@ -224,6 +221,26 @@ async fn metrics_count_calls_by_method_and_code() {
     ] {
         assert!(text.contains(&line), "{line}\n{text}");
     }
+}
+
+#[tokio::test]
+async fn a_panicking_handler_is_an_internal_error_with_a_correlation_id() {
+    let authority = Authority::new("A");
+    let (telemetry, _logs, _guard) = telemetry("info", None);
+    let mut start = Start::new(credentials(&authority, SERVER));
+    start.telemetry = Some(telemetry);
+    let server = start.run().await;
+    let mut client = server.client(credentials(&authority, CLIENT));
+    let status = client.check(asking("panic")).await.unwrap_err();
+    assert_eq!(status.code(), Code::Internal);
+    assert_eq!(status.message(), "internal error");
+    let info = status.get_details_error_info().unwrap();
+    assert_eq!(info.reason, "INTERNAL");
+    assert_eq!(
+        info.metadata["correlation_id"],
+        server.probe.last().correlation_id
+    );
+    client.check(asking("")).await.unwrap();
 }
 
 const CANARY: &str = "canary-7f3a";
