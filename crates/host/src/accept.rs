@@ -295,10 +295,12 @@ where
             pin!(builder.serve_connection(TokioIo::new(io), TowerToHyperService::new(service)));
         tokio::select! {
             ended = connection.as_mut() => {
-                    log_end(ended);
-                    return Ok(());
-                }
-            () = asked_to_end(&ending.soft, limits.max_age) => connection.as_mut().graceful_shutdown(),
+                log_end(ended);
+                return Ok(());
+            }
+            () = asked_to_end(&ending.soft, limits.max_age) => {
+                connection.as_mut().graceful_shutdown();
+            }
             () = no_request_within(limits.first_request_timeout, &first_request) => {
                 return Err(Refusal::NoRequest);
             }

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use cl_host::Callers;
 use cl_host::accept::ConnectionLimits;
+use cl_host::client::{ClientLimits, PeerChannel, Target};
 use cl_host::clock::ManualClock;
+use cl_host::life::Ended;
 use cl_host::status;
 use cl_host::tls::{Credentials, TlsError};
 use rustls::ClientConfig;
@@ -262,6 +264,74 @@ async fn bounds_the_number_and_the_silence_of_connections() {
         let line = format!(r#"connections_refused_total{{cause="{cause}"}} 1"#);
         assert!(metrics.contains(&line), "{line}\n{metrics}");
     }
+}
+
+#[tokio::test]
+async fn a_connection_that_is_too_old_is_cut_with_all_its_handlers() {
+    let authority = Authority::new("A");
+    let mut start = Start::new(credentials(&authority, SERVER));
+    start.timings.drain_deadline = Duration::from_secs(600);
+    start.limits = ConnectionLimits {
+        max_age: Duration::from_millis(50),
+        age_grace: Duration::from_millis(50),
+        ..ConnectionLimits::default()
+    };
+    let server = start.run().await;
+    let mut client = server.client(credentials(&authority, CLIENT));
+    let mut stream = client.watch(asking("open")).await.unwrap().into_inner();
+    assert!(stream.message().await.unwrap().is_some());
+    let status = within("the cut call", client.check(asking("hold")))
+        .await
+        .unwrap_err();
+    assert_eq!(status.code(), Code::Unavailable);
+    let end = within("the cut stream", stream.message()).await;
+    assert!(end.is_err());
+
+    within("a call", client.check(asking(""))).await.unwrap();
+    // Had a handler outlived its connection, the drain would wait for it.
+    server.signals.send();
+    assert_eq!(server.ended().await.unwrap(), Ended::Drained);
+}
+
+#[tokio::test]
+async fn a_channel_finds_a_restarted_peer_again() {
+    let authority = Authority::new("A");
+    let first = server(&authority).await;
+    let mut client = first.client(credentials(&authority, CLIENT));
+    client.check(asking("")).await.unwrap();
+    let addr = first.addr;
+    first.signals.send();
+    first.ended().await.unwrap();
+    let status = within("a call to nobody", client.check(asking("")))
+        .await
+        .unwrap_err();
+    assert_eq!(status.code(), Code::Unavailable);
+
+    let mut start = Start::new(credentials(&authority, SERVER));
+    start.listen = addr;
+    let _second = start.run().await;
+    within("a call", client.check(asking(""))).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_peer_that_accepts_and_says_nothing_is_given_up() {
+    let authority = Authority::new("A");
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let target = Target {
+        address: silent.local_addr().unwrap().to_string(),
+        id: SERVER_ID.parse().unwrap(),
+    };
+    let limits = ClientLimits {
+        connect_timeout: Duration::from_millis(50),
+        default_deadline: Duration::from_secs(600),
+        ..ClientLimits::default()
+    };
+    let own = credentials(&authority, CLIENT);
+    let mut client = HealthClient::new(PeerChannel::new(target, own, limits).unwrap());
+    let status = within("the connect time-out", client.check(asking("")))
+        .await
+        .unwrap_err();
+    assert_eq!(status.code(), Code::Unavailable, "{status:?}");
 }
 
 #[tokio::test]

@@ -158,6 +158,28 @@ async fn seen_from(server: &Running, issued: &Issued) {
 }
 
 #[tokio::test]
+async fn a_client_shows_its_new_certificate_with_the_next_call() {
+    let authority = Authority::new("A");
+    let server_own = crate::pki::credentials(&authority, SERVER);
+    let server = Start::new(server_own).run().await;
+    let folder = Folder::new(&authority.issue(CLIENT), &authority.pem());
+    let own = folder.load().unwrap();
+    let mut client = server.client(Arc::clone(&own));
+    client.check(asking("")).await.unwrap();
+    let mut stream = client.watch(asking("")).await.unwrap().into_inner();
+    assert!(stream.message().await.unwrap().is_some());
+
+    let renewed = authority.issue(CLIENT);
+    folder.write(&renewed);
+    own.reload().unwrap();
+    client.check(asking("")).await.unwrap();
+    assert_eq!(server.probe.last().peer.unwrap().serial, renewed.serial);
+    // What runs on the old connection goes on.
+    let quiet = tokio::time::timeout(Duration::from_millis(50), stream.message()).await;
+    assert!(quiet.is_err(), "{quiet:?}");
+}
+
+#[tokio::test]
 async fn broken_files_leave_the_old_certificates_in_use() {
     let authority = Authority::new("A");
     let issued = authority.issue(SERVER);

@@ -166,6 +166,7 @@ pub(crate) fn asking(service: &str) -> Request<HealthCheckRequest> {
 
 /// Settings of a test server.
 pub(crate) struct Start {
+    pub(crate) listen: SocketAddr,
     pub(crate) credentials: Arc<Credentials>,
     pub(crate) callers: Callers,
     pub(crate) timings: Timings,
@@ -184,6 +185,7 @@ impl Start {
             .allow(WATCH, &["exchange/*"])
             .unwrap();
         Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             credentials,
             callers: Callers::Table(table),
             timings: Timings {
@@ -198,7 +200,7 @@ impl Start {
 
     pub(crate) async fn run(self) -> Running {
         LazyLock::force(&BYSTANDERS);
-        let main = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let main = TcpListener::bind(self.listen).await.unwrap();
         let admin = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (addr, admin_addr) = (main.local_addr().unwrap(), admin.local_addr().unwrap());
         let shutdown = Shutdown::default();
