@@ -14,14 +14,17 @@ use crate::peers::connect;
 use crate::pki::{Authority, credentials};
 use crate::support::{CLIENT, Running, SERVER, Start, asking, http_get, within};
 
-/// The hang that drain must not have is for ever; this is far from both.
-const PROMPT: Duration = Duration::from_secs(5);
+/// Far more than a prompt end takes, far less than a deadline of [`LONG`].
+const PROMPT: Duration = Duration::from_secs(60);
 const LONG: Duration = Duration::from_secs(600);
 
 async fn server(authority: &Authority, lame_duck: Duration, drain_deadline: Duration) -> Running {
     let mut start = Start::new(credentials(authority, SERVER));
     start.timings.lame_duck = lame_duck;
     start.timings.drain_deadline = drain_deadline;
+    // Only the drain may end a silent connection here.
+    start.limits.handshake_timeout = LONG;
+    start.limits.first_request_timeout = LONG;
     start.run().await
 }
 

@@ -32,8 +32,8 @@ use tracing::subscriber::NoSubscriber;
 pub(crate) const CHECK: &str = "/grpc.health.v1.Health/Check";
 pub(crate) const WATCH: &str = "/grpc.health.v1.Health/Watch";
 
-/// Far more than anything here takes; only a hang reaches it.
-pub(crate) const HANG: Duration = Duration::from_secs(30);
+/// Far more than anything here takes on a busy machine; only a hang reaches it.
+pub(crate) const HANG: Duration = Duration::from_secs(120);
 
 /// While at most one subscriber exists, `tracing` asks only the current thread's whether a callsite
 /// is of interest, and remembers a no for all threads. Tests without a subscriber would silence
@@ -190,6 +190,7 @@ impl Start {
             callers: Callers::Table(table),
             timings: Timings {
                 lame_duck: Duration::ZERO,
+                max_call: HANG,
                 ..Timings::default()
             },
             limits: ConnectionLimits::default(),
@@ -272,7 +273,12 @@ pub(crate) fn channel(addr: SocketAddr, credentials: Arc<Credentials>, id: &str)
         address: format!("localhost:{}", addr.port()),
         id: id.parse().unwrap(),
     };
-    PeerChannel::new(target, credentials, ClientLimits::default()).unwrap()
+    let limits = ClientLimits {
+        connect_timeout: HANG,
+        default_deadline: HANG,
+        ..ClientLimits::default()
+    };
+    PeerChannel::new(target, credentials, limits).unwrap()
 }
 
 /// One HTTP/1.1 request in plain text; the whole answer.
