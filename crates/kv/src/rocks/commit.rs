@@ -3,9 +3,12 @@
 use std::collections::HashMap;
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
 
-use rocksdb::{DB, WriteBatch, WriteOptions};
+use rocksdb::{DB, ErrorKind, WriteBatch, WriteOptions};
 
+use super::files::Folder;
 use super::{RocksEngine, classify, decode, encode};
 use crate::engine::{Batch, Version, Write};
 use crate::error::Error;
@@ -33,6 +36,16 @@ type Verdicts = Vec<Vec<Result<(), Error>>>;
 #[derive(Debug, thiserror::Error)]
 #[error("the database is closed")]
 pub(super) struct Closed;
+
+/// Tables were not written in time to make room in memory.
+#[derive(Debug, thiserror::Error)]
+#[error("writes stall")]
+struct Stalled;
+
+/// How often, and with which pause, a write is tried while RocksDB is behind: 10 seconds in all.
+const STALL_ATTEMPTS: u32 = 5000;
+const STALL_PAUSE: Duration = Duration::from_millis(2);
+const STALL_ATTEMPTS_PER_PROBE: u32 = 250;
 
 impl RocksEngine {
     /// Queues batches, and commits the queue unless another thread already did.
@@ -98,7 +111,7 @@ impl RocksEngine {
             );
         }
         // The commit point: before it nothing is stored, after it everything that was admitted.
-        let written = group.write();
+        let written = group.write(&self.folder);
         committer.failed = written.is_err();
         written.map(|()| verdicts)
     }
@@ -184,27 +197,37 @@ impl<'a> Group<'a> {
         Ok(stored.map(|stored| stored.version))
     }
 
-    fn write(self) -> Result<(), Error> {
+    fn write(self, folder: &Folder) -> Result<(), Error> {
         if self.pending.is_empty() && !self.synced {
             return Ok(());
         }
         let mut options = WriteOptions::default();
         options.set_sync(self.synced);
-        self.database
-            .write_opt(self.pending, &options)
-            .map_err(classify)
+        // RocksDB would let a write wait for tables to be written, on a full disk without end.
+        options.set_no_slowdown(true);
+        for attempt in 0..STALL_ATTEMPTS {
+            let pending = WriteBatch::from_data(self.pending.data());
+            match self.database.write_opt(pending, &options) {
+                Err(error) if error.kind() == ErrorKind::Incomplete => {}
+                result => return result.map_err(classify),
+            }
+            if attempt % STALL_ATTEMPTS_PER_PROBE == 0 {
+                folder.probe_room()?;
+            }
+            thread::sleep(STALL_PAUSE);
+        }
+        Err(Error::unavailable(Stalled))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::RwLock;
-    use std::thread;
 
     use rocksdb::statistics::Ticker;
     use tempfile::TempDir;
 
-    use super::super::files::{Folder, options};
+    use super::super::files::options;
     use super::*;
     use crate::engine::{Durability, Engine, Stored};
 

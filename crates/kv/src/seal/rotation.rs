@@ -187,6 +187,9 @@ impl<E: Engine> Sealed<E> {
     }
 
     /// Deletes an old data key. [`Error::KeyInUse`] unless a pass has shown that it is unused.
+    ///
+    /// Copies of it, wrapped under the key-encryption key, and of values under it rest in the
+    /// engine's files until those are rewritten, and in backups.
     pub fn retire(&self, id: KeyId) -> Result<(), Error> {
         self.change_keys(|secrets| {
             let key = secrets.keys.get(&id).ok_or(Error::NoSuchKey(id))?;

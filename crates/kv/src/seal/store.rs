@@ -35,6 +35,25 @@ const ATTEMPTS: usize = 8;
 ///
 /// **When to rotate.** Before 2^32 values were sealed under one data key, as nonces are random; and
 /// whenever a key may have been seen.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use cl_kv::{Changes, KeyEncryptionKey, Kind, MemoryEngine, Precondition, Sealed, Tenant};
+/// # use ring::rand::SystemRandom;
+/// # use zeroize::Zeroizing;
+/// # let kek = KeyEncryptionKey::new(Zeroizing::new([7; 32]));
+/// const CLAIM: Kind = Kind::new("claim");
+/// let store = Sealed::open(MemoryEngine::new(), kek, Arc::new(SystemRandom::new()))?;
+/// let key = Tenant::parse("acme")?.key(CLAIM).private("Ada Lovelace").number(1);
+/// let create = Changes::new().require(&key, Precondition::Absent).put(&key, "likes engines");
+/// let versions = store.apply(&create)?;
+///
+/// let found = store.get(&key)?.ok_or("not found")?;
+/// assert_eq!(found.value.as_slice(), b"likes engines");
+/// let change = Changes::new().require(&key, Precondition::Unchanged(versions[0])).delete(&key);
+/// store.apply(&change)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Sealed<E> {
     pub(super) engine: E,
     pub(super) kek: KeyEncryptionKey,
