@@ -27,6 +27,11 @@ impl Refusal {
         }
     }
 
+    /// A refusal of the top-level member `name`.
+    pub(crate) fn at_member(code: Code, name: &'static str) -> Self {
+        Self::at(code, Place::root().under_member(name))
+    }
+
     /// The stable code.
     pub const fn code(&self) -> Code {
         self.code

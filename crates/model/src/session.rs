@@ -17,6 +17,7 @@ use crate::record::Record;
 use crate::refusal::{Code, Refusal};
 use crate::scalar::Name;
 use crate::time::UnixTime;
+use crate::urn::BundleId;
 
 /// What is known of a bundle's revocation at this moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -191,6 +192,7 @@ impl Session {
         }
         self.check_ready(at)?;
         Ok(Action {
+            bundle: self.bundle.bundle().id.clone(),
             capability: capability.to_owned(),
             input: action_input(self.bundle.bundle(), capability),
             started_at: at.now,
@@ -226,6 +228,7 @@ impl Session {
 
 /// An action that may be performed now.
 pub struct Action {
+    bundle: BundleId,
     capability: String,
     input: Value,
     started_at: UnixTime,
@@ -256,17 +259,20 @@ impl Action {
         &self.input
     }
 
-    /// Ends the action with what its handler came back with.
+    /// Ends the action, in the session that began it, with what its handler came back with.
     ///
     /// # Errors
     ///
-    /// Those of [`Draft::finish`]; the capability's name is the only variable member.
+    /// [`Code::CapabilityNotGranted`] in another session; else those of [`Draft::finish`].
     pub fn finish(
         self,
         session: &Session,
         output: ActionOutput,
         now: UnixTime,
     ) -> Result<Completion, Refusal> {
+        if session.bundle.bundle().id != self.bundle {
+            return Err(Code::CapabilityNotGranted.into());
+        }
         let (outcome, digest, summary) = match &output {
             ActionOutput::Nothing => (
                 Outcome::Success,

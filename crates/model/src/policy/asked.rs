@@ -124,10 +124,6 @@ impl Asked {
     }
 }
 
-fn refused(code: Code, member: &'static str) -> Refusal {
-    Refusal::at(code, Place::root().under_member(member))
-}
-
 fn non_empty(value: Option<&Value>) -> Option<String> {
     let text = value?.as_str()?;
     (!text.is_empty()).then(|| text.to_owned())
@@ -138,7 +134,7 @@ fn selectors(object: &Map<String, Value>) -> Result<Vec<String>, Refusal> {
     let elements = object
         .get(NAME)
         .and_then(Value::as_array)
-        .ok_or_else(|| refused(Code::InvalidSelectors, NAME))?;
+        .ok_or_else(|| Refusal::at_member(Code::InvalidSelectors, NAME))?;
     let mut predicates = Vec::with_capacity(elements.len());
     for (index, element) in elements.iter().enumerate() {
         let at = |code| Refusal::at(code, Place::root().under_index(index).under_member(NAME));
@@ -150,7 +146,7 @@ fn selectors(object: &Map<String, Value>) -> Result<Vec<String>, Refusal> {
         }
         predicates.push(predicate);
     }
-    bounded_scope(predicates).ok_or_else(|| refused(Code::InvalidSelectors, NAME))
+    bounded_scope(predicates).ok_or_else(|| Refusal::at_member(Code::InvalidSelectors, NAME))
 }
 
 fn actions(object: &Map<String, Value>) -> Result<Vec<String>, Refusal> {
@@ -162,7 +158,7 @@ fn actions(object: &Map<String, Value>) -> Result<Vec<String>, Refusal> {
         .as_array()
         .and_then(|elements| strings(elements))
         .and_then(|actions| bounded_scope(actions.map(str::to_owned).collect()))
-        .ok_or_else(|| refused(Code::InvalidStringList, NAME))
+        .ok_or_else(|| Refusal::at_member(Code::InvalidStringList, NAME))
 }
 
 /// The scope, unless it repeats itself or is larger than a decision could state.
@@ -191,7 +187,7 @@ fn recipient(value: &Value) -> Option<AskedRecipient> {
 
 fn task_kind(object: &Map<String, Value>) -> Result<String, Refusal> {
     let task = Task::from_json(object.get("task").unwrap_or(&Value::Null))
-        .map_err(|_| refused(Code::InvalidRequestTask, "task"))?;
+        .map_err(|_| Refusal::at_member(Code::InvalidRequestTask, "task"))?;
     Ok(task.kind.as_str().to_owned())
 }
 
@@ -200,12 +196,12 @@ fn retention(object: &Map<String, Value>) -> Result<(String, u64), Refusal> {
     let retention = object
         .get(NAME)
         .and_then(Value::as_object)
-        .ok_or_else(|| refused(Code::InvalidObject, NAME))?;
-    let mode =
-        non_empty(retention.get("mode")).ok_or_else(|| refused(Code::InvalidString, NAME))?;
+        .ok_or_else(|| Refusal::at_member(Code::InvalidObject, NAME))?;
+    let mode = non_empty(retention.get("mode"))
+        .ok_or_else(|| Refusal::at_member(Code::InvalidString, NAME))?;
     let seconds = positive_integer(retention.get("max_seconds").unwrap_or(&Value::Null), NAME)?;
     if seconds > MAX_RETENTION_SECONDS.unsigned_abs() {
-        return Err(refused(Code::InvalidPositiveInteger, NAME));
+        return Err(Refusal::at_member(Code::InvalidPositiveInteger, NAME));
     }
     Ok((mode, seconds))
 }
@@ -215,6 +211,7 @@ fn receipts(object: &Map<String, Value>) -> Result<ReceiptRequirement, Refusal> 
     let value = object
         .get(NAME)
         .filter(|value| value.is_object())
-        .ok_or_else(|| refused(Code::InvalidObject, NAME))?;
-    ReceiptRequirement::from_json(value).map_err(|_| refused(Code::InvalidReceiptRequirement, NAME))
+        .ok_or_else(|| Refusal::at_member(Code::InvalidObject, NAME))?;
+    ReceiptRequirement::from_json(value)
+        .map_err(|_| Refusal::at_member(Code::InvalidReceiptRequirement, NAME))
 }

@@ -10,7 +10,7 @@ use crate::json::read::FromJson;
 use crate::opaque::opaque_debug;
 use crate::part::{Issuer, PolicySnapshot, RetentionMode};
 use crate::purpose::PurposeCode;
-use crate::refusal::{Code, Place, Refusal};
+use crate::refusal::{Code, Refusal};
 use crate::scalar::{Text, integer};
 use crate::transform::Transform;
 
@@ -126,13 +126,13 @@ impl Members<'_> {
     fn flag(&self, name: &'static str) -> Result<bool, Refusal> {
         self.get(name).map_or(Ok(false), |flag| {
             flag.as_bool()
-                .ok_or_else(|| refused(Code::InvalidPolicy, name))
+                .ok_or_else(|| Refusal::at_member(Code::InvalidPolicy, name))
         })
     }
 
     fn list(&self, name: &'static str) -> Result<HashSet<String>, Refusal> {
         self.optional_list(name)?
-            .ok_or_else(|| refused(Code::InvalidPolicy, name))
+            .ok_or_else(|| Refusal::at_member(Code::InvalidPolicy, name))
     }
 
     fn optional_list(&self, name: &'static str) -> Result<Option<HashSet<String>>, Refusal> {
@@ -141,8 +141,9 @@ impl Members<'_> {
         };
         let elements = value
             .as_array()
-            .ok_or_else(|| refused(Code::InvalidPolicy, name))?;
-        let strings = strings(elements).ok_or_else(|| refused(Code::InvalidStringList, name))?;
+            .ok_or_else(|| Refusal::at_member(Code::InvalidPolicy, name))?;
+        let strings =
+            strings(elements).ok_or_else(|| Refusal::at_member(Code::InvalidStringList, name))?;
         Ok(Some(strings.map(str::to_owned).collect()))
     }
 
@@ -152,7 +153,7 @@ impl Members<'_> {
             gated: self.optional_list(gated)?.unwrap_or_default(),
         };
         if !gate.ordinary.is_disjoint(&gate.gated) {
-            return Err(refused(Code::AmbiguousPolicyScope, gated));
+            return Err(Refusal::at_member(Code::AmbiguousPolicyScope, gated));
         }
         Ok(gate)
     }
@@ -162,8 +163,9 @@ impl Members<'_> {
             .get("version")
             .and_then(Value::as_str)
             .filter(|version| !version.is_empty())
-            .ok_or_else(|| refused(Code::InvalidString, "version"))?;
-        let version = Text::new(version).ok_or_else(|| refused(Code::InvalidPolicy, "version"))?;
+            .ok_or_else(|| Refusal::at_member(Code::InvalidString, "version"))?;
+        let version =
+            Text::new(version).ok_or_else(|| Refusal::at_member(Code::InvalidPolicy, "version"))?;
         Ok(PolicySnapshot { version, digest })
     }
 
@@ -172,7 +174,7 @@ impl Members<'_> {
             Some(issuer) => Issuer::from_json(issuer).ok(),
             None => Issuer::new(DEFAULT_ISSUER),
         };
-        issuer.ok_or_else(|| refused(Code::InvalidPolicy, "issuer"))
+        issuer.ok_or_else(|| Refusal::at_member(Code::InvalidPolicy, "issuer"))
     }
 
     fn maximum_retention(&self) -> Result<(RetentionMode, u64), Refusal> {
@@ -180,13 +182,14 @@ impl Members<'_> {
         let retention = self
             .get(NAME)
             .and_then(Value::as_object)
-            .ok_or_else(|| refused(Code::InvalidObject, NAME))?;
+            .ok_or_else(|| Refusal::at_member(Code::InvalidObject, NAME))?;
         let mode = retention
             .get("mode")
             .and_then(Value::as_str)
             .filter(|mode| !mode.is_empty())
-            .ok_or_else(|| refused(Code::InvalidString, NAME))?;
-        let mode = RetentionMode::parse(mode).ok_or_else(|| refused(Code::InvalidPolicy, NAME))?;
+            .ok_or_else(|| Refusal::at_member(Code::InvalidString, NAME))?;
+        let mode = RetentionMode::parse(mode)
+            .ok_or_else(|| Refusal::at_member(Code::InvalidPolicy, NAME))?;
         let seconds = retention.get("max_seconds").unwrap_or(&Value::Null);
         Ok((mode, positive_integer(seconds, NAME)?))
     }
@@ -198,18 +201,18 @@ impl Members<'_> {
         };
         let by_predicate = value
             .as_object()
-            .ok_or_else(|| refused(Code::InvalidPolicy, NAME))?;
+            .ok_or_else(|| Refusal::at_member(Code::InvalidPolicy, NAME))?;
         by_predicate
             .iter()
             .map(|(predicate, entries)| {
                 let entries = entries
                     .as_array()
-                    .ok_or_else(|| refused(Code::InvalidPolicy, NAME))?;
+                    .ok_or_else(|| Refusal::at_member(Code::InvalidPolicy, NAME))?;
                 let transforms = strings(entries)
-                    .ok_or_else(|| refused(Code::InvalidStringList, NAME))?
+                    .ok_or_else(|| Refusal::at_member(Code::InvalidStringList, NAME))?
                     .map(Transform::parse)
                     .collect::<Option<Vec<_>>>()
-                    .ok_or_else(|| refused(Code::UnsupportedTransform, NAME))?;
+                    .ok_or_else(|| Refusal::at_member(Code::UnsupportedTransform, NAME))?;
                 Ok((predicate.clone(), transforms))
             })
             .collect()
@@ -223,23 +226,20 @@ impl Members<'_> {
         let strings = value
             .as_array()
             .and_then(|elements| strings(elements))
-            .ok_or_else(|| refused(Code::InvalidStringList, NAME))?;
+            .ok_or_else(|| Refusal::at_member(Code::InvalidStringList, NAME))?;
         let mut instructions = Vec::new();
         for text in strings {
-            let text = Text::new(text).ok_or_else(|| refused(Code::InvalidPolicy, NAME))?;
+            let text =
+                Text::new(text).ok_or_else(|| Refusal::at_member(Code::InvalidPolicy, NAME))?;
             if !instructions.contains(&text) {
                 instructions.push(text);
             }
             if instructions.len() > MAX_INSTRUCTIONS {
-                return Err(refused(Code::InvalidPolicy, NAME));
+                return Err(Refusal::at_member(Code::InvalidPolicy, NAME));
             }
         }
         Ok(instructions)
     }
-}
-
-fn refused(code: Code, member: &'static str) -> Refusal {
-    Refusal::at(code, Place::root().under_member(member))
 }
 
 /// The elements as strings, unless one of them is empty or no string.
@@ -257,7 +257,7 @@ pub(super) fn positive_integer(value: &Value, member: &'static str) -> Result<u6
         .ok()
         .and_then(|number| u64::try_from(number).ok())
         .filter(|number| (1..=MAX_SAFE_INTEGER).contains(number))
-        .ok_or_else(|| refused(Code::InvalidPositiveInteger, member))
+        .ok_or_else(|| Refusal::at_member(Code::InvalidPositiveInteger, member))
 }
 
 /// Truth as ECMAScript sees it.

@@ -358,3 +358,21 @@ fn a_clock_that_runs_back_gives_no_receipt_that_ends_before_it_starts() {
     assert_eq!(record["completed_at"], record["started_at"]);
     assert_eq!(record["created_at"], earlier.to_string());
 }
+
+#[test]
+fn an_action_ends_only_in_the_session_that_began_it() {
+    let session = session();
+    let exchange = Exchange::new().with(|it| it.case.request["purpose"] = json!("another purpose"));
+    let other = session_of(open(&exchange.envelope()).expect("a bundle"));
+    let begin = || {
+        session
+            .begin_action("letter.draft", circumstances())
+            .expect("an action")
+    };
+    assert_eq!(
+        refused(begin().finish(&session, ActionOutput::Nothing, now())),
+        None
+    );
+    let code = refused(begin().finish(&other, ActionOutput::Nothing, now()));
+    assert_eq!(code, Some(Code::CapabilityNotGranted));
+}
