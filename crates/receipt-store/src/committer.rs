@@ -152,7 +152,10 @@ impl Writer {
     pub fn commit(&self, commands: &[Command]) -> Vec<Result<Answer, Error>> {
         self.try_commit(commands).unwrap_or_else(|error| {
             self.metrics.failures.add(1, &[]);
-            tracing::warn!(%error, commands = commands.len(), "commit failed");
+            if commands.is_empty() {
+                // Nobody waits for it, so nobody else would tell.
+                tracing::warn!(%error, "overdue intents are not recorded");
+            }
             commands.iter().map(|_| Err(error.clone())).collect()
         })
     }
@@ -206,5 +209,62 @@ impl Writer {
 
     fn now_ms(&self) -> u64 {
         u64::try_from(self.clock.now_unix_ms()).unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cl_host::clock::ManualClock;
+    use cl_host::ids::SeededIds;
+    use cl_kv::{KeyEncryptionKey, MemoryEngine, Sealed};
+    use ring::rand::SystemRandom;
+    use zeroize::Zeroizing;
+
+    use super::*;
+    use crate::core::writers::Writers;
+
+    fn writer() -> Writer {
+        let clock: Arc<dyn Clock> = Arc::new(ManualClock::new(1_900_000_000_000));
+        let ids: Arc<dyn Ids> = Arc::new(SeededIds::new(1, Arc::clone(&clock)));
+        let kek = KeyEncryptionKey::new(Zeroizing::new([1; 32]));
+        let random = Arc::new(SystemRandom::new());
+        let sealed = Sealed::open(MemoryEngine::new(), kek, random).unwrap();
+        let own_id = "spiffe://example.org/exchange/cl-receipt-store";
+        Writer {
+            store: crate::open_store(sealed, &ids).unwrap(),
+            rules: Arc::new(Rules {
+                own_id: own_id.parse().unwrap(),
+                writers: Writers::parse(br#"{"writers_version":1,"writers":{}}"#).unwrap(),
+            }),
+            clock,
+            ids,
+            metrics: Metrics::new(&opentelemetry::global::meter("test")),
+        }
+    }
+
+    #[tokio::test]
+    async fn refuses_what_it_has_no_room_for() {
+        let (committer, commits) = Committer::new(writer(), Duration::from_secs(1));
+        for _ in 0..MAX_WAITING {
+            let (reply, _) = oneshot::channel();
+            commits.queue.try_send((Command::Probe, reply)).unwrap();
+        }
+        let refused = commits.submit(Command::Probe).await;
+        assert!(matches!(refused, Err(Error::Busy)));
+        drop(committer);
+        let refused = commits.submit(Command::Probe).await;
+        assert!(matches!(refused, Err(Error::Draining)));
+    }
+
+    #[tokio::test]
+    async fn commits_what_waits_before_it_ends() {
+        let shutdown = Shutdown::default();
+        let (committer, commits) = Committer::new(writer(), Duration::from_secs(1));
+        let waiting = commits.submit(Command::Probe);
+        shutdown.request();
+        let (answer, ()) = tokio::join!(waiting, committer.run(shutdown));
+        assert!(matches!(answer, Ok(Answer::Done)));
+        let refused = commits.submit(Command::Probe).await;
+        assert!(matches!(refused, Err(Error::Draining)));
     }
 }

@@ -160,105 +160,132 @@ impl From<Refusal> for Error {
 impl From<Error> for Status {
     fn from(error: Error) -> Self {
         log(&error);
-        let simple = |code, reason, text| StatusBuilder::new(code, reason, text).build();
-        let later = |code, reason, text| {
-            StatusBuilder::new(code, reason, text)
-                .retry_delay(RETRY_AFTER)
-                .build()
-        };
-        match error {
-            Error::Field { field, description } => {
-                StatusBuilder::new(Code::InvalidArgument, "INVALID_FIELD", "a field is invalid")
-                    .violation(field, "INVALID_FIELD", description)
-                    .build()
-            }
-            Error::Receipt {
-                code,
-                meaning,
-                member,
-            } => {
-                let status = StatusBuilder::new(Code::InvalidArgument, code, meaning);
-                match member {
-                    Some(member) => status.violation(member, code, meaning).build(),
-                    None => status.build(),
-                }
-            }
-            Error::NoCaller => simple(
-                Code::Unauthenticated,
-                "CALLER_UNAUTHENTICATED",
-                "the caller has no SPIFFE id",
-            ),
-            Error::OperationNotAllowed => simple(
-                Code::PermissionDenied,
-                "OPERATION_NOT_ALLOWED",
-                "the caller may not write receipts of this actor and operation",
-            ),
-            Error::OperationConflict => simple(
-                Code::AlreadyExists,
-                "OPERATION_CONFLICT",
-                "the operation id was used with other content",
-            ),
-            Error::ReplayConflict => simple(
-                Code::AlreadyExists,
-                "RECEIPT_REPLAY_CONFLICT",
-                "this actor already consumed this bundle",
-            ),
-            Error::DeadlinePassed => simple(
-                Code::FailedPrecondition,
-                "DEADLINE_PASSED",
-                "the deadline is not in the future",
-            ),
-            Error::MemberConflict => simple(
-                Code::FailedPrecondition,
-                "RECEIPT_MEMBER_CONFLICT",
-                "a member that the intent fixed has another value",
-            ),
-            Error::IntentNotFound => simple(
-                Code::NotFound,
-                "INTENT_NOT_FOUND",
-                "there is no such intent",
-            ),
-            Error::ReceiptNotFound => simple(
-                Code::NotFound,
-                "RECEIPT_NOT_FOUND",
-                "there is no such receipt",
-            ),
-            Error::Busy => later(
-                Code::ResourceExhausted,
-                "RATE_LIMITED",
-                "too many calls wait",
-            ),
-            Error::Draining | Error::Unavailable(_) => later(
-                Code::Unavailable,
-                "RECEIPT_STORE_UNAVAILABLE",
-                "the receipt store cannot take receipts now",
-            ),
-            Error::Corrupt(_) => simple(
-                Code::DataLoss,
-                "STORE_CORRUPT",
-                "a stored record does not verify",
-            ),
-            Error::Internal(_) => simple(Code::Internal, "INTERNAL", "internal error"),
+        let (code, reason, text) = public(&error);
+        let mut status = StatusBuilder::new(code, reason, text);
+        if matches!(code, Code::Unavailable | Code::ResourceExhausted) {
+            status = status.retry_delay(RETRY_AFTER);
         }
+        let violated = match &error {
+            Error::Field { field, description } => Some((field.clone(), *description)),
+            Error::Receipt { member, .. } => member.map(|member| (member.into(), text)),
+            Error::NoCaller
+            | Error::OperationNotAllowed
+            | Error::OperationConflict
+            | Error::ReplayConflict
+            | Error::DeadlinePassed
+            | Error::MemberConflict
+            | Error::IntentNotFound
+            | Error::ReceiptNotFound
+            | Error::Busy
+            | Error::Draining
+            | Error::Unavailable(_)
+            | Error::Corrupt(_)
+            | Error::Internal(_) => None,
+        };
+        if let Some((field, description)) = violated {
+            status = status.violation(field, reason, description);
+        }
+        status.build()
+    }
+}
+
+/// What callers are told.
+fn public(error: &Error) -> (Code, &'static str, &'static str) {
+    match error {
+        Error::Field { .. } => (
+            Code::InvalidArgument,
+            "INVALID_FIELD",
+            "a field is malformed",
+        ),
+        Error::Receipt { code, meaning, .. } => (Code::InvalidArgument, code, meaning),
+        Error::NoCaller => (
+            Code::Unauthenticated,
+            "CALLER_UNAUTHENTICATED",
+            "the caller has no SPIFFE id",
+        ),
+        Error::OperationNotAllowed => (
+            Code::PermissionDenied,
+            "OPERATION_NOT_ALLOWED",
+            "the caller may not write receipts of this actor and operation",
+        ),
+        Error::OperationConflict => (
+            Code::AlreadyExists,
+            "OPERATION_CONFLICT",
+            "the operation id was used with other content",
+        ),
+        Error::ReplayConflict => (
+            Code::AlreadyExists,
+            "RECEIPT_REPLAY_CONFLICT",
+            "this actor already consumed this bundle",
+        ),
+        Error::DeadlinePassed => (
+            Code::FailedPrecondition,
+            "DEADLINE_PASSED",
+            "the deadline is not in the future",
+        ),
+        Error::MemberConflict => (
+            Code::FailedPrecondition,
+            "RECEIPT_MEMBER_CONFLICT",
+            "a member that the intent fixed has another value",
+        ),
+        Error::IntentNotFound => (Code::NotFound, "INTENT_NOT_FOUND", "no such intent"),
+        Error::ReceiptNotFound => (Code::NotFound, "RECEIPT_NOT_FOUND", "no such receipt"),
+        Error::Busy => (
+            Code::ResourceExhausted,
+            "RATE_LIMITED",
+            "too many calls wait",
+        ),
+        Error::Draining | Error::Unavailable(_) => (
+            Code::Unavailable,
+            "RECEIPT_STORE_UNAVAILABLE",
+            "the receipt store cannot take receipts now",
+        ),
+        Error::Corrupt(_) => (
+            Code::DataLoss,
+            "STORE_CORRUPT",
+            "a stored record does not verify",
+        ),
+        Error::Internal(_) => (Code::Internal, "INTERNAL", "internal error"),
     }
 }
 
 /// Operators need the cause of what callers cannot help; the span around it has the call's ids.
 fn log(error: &Error) {
-    match error {
-        Error::Unavailable(_) => tracing::warn!(%error, "call failed"),
-        Error::Corrupt(_) | Error::Internal(_) => tracing::error!(%error, "call failed"),
-        Error::Field { .. }
-        | Error::Receipt { .. }
-        | Error::NoCaller
-        | Error::OperationNotAllowed
-        | Error::OperationConflict
-        | Error::ReplayConflict
-        | Error::DeadlinePassed
-        | Error::MemberConflict
-        | Error::IntentNotFound
-        | Error::ReceiptNotFound
-        | Error::Busy
-        | Error::Draining => {}
+    if let Error::Unavailable(inner) = error {
+        tracing::warn!(%error, cause = cause(inner), "call failed");
+    } else if matches!(error, Error::Corrupt(_) | Error::Internal(_)) {
+        tracing::error!(%error, "call failed");
+    }
+}
+
+/// The innermost cause of an engine's failure: the operating system's or the database's words.
+pub(crate) fn cause(error: &cl_kv::Error) -> String {
+    let mut innermost: &dyn std::error::Error = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    innermost.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_error_has_a_reason_and_says_when_to_come_back() {
+        for (error, reason) in [
+            (Error::NoCaller, "CALLER_UNAUTHENTICATED"),
+            (Error::Busy, "RATE_LIMITED"),
+            (Error::Draining, "RECEIPT_STORE_UNAVAILABLE"),
+            (Error::from(cl_kv::Error::Full), "RECEIPT_STORE_UNAVAILABLE"),
+            (Error::from(cl_kv::Error::WrongKey), "STORE_CORRUPT"),
+            (Error::Internal("x"), "INTERNAL"),
+        ] {
+            let is_temporary = reason == "RATE_LIMITED" || reason == "RECEIPT_STORE_UNAVAILABLE";
+            let status = Status::from(error);
+            assert_eq!(cl_wire::status::reason(&status).as_deref(), Some(reason));
+            let delay = cl_wire::status::retry_delay(&status);
+            assert_eq!(delay.is_some(), is_temporary, "{reason}");
+        }
     }
 }

@@ -81,8 +81,6 @@ pub enum Command {
     },
     /// Write something, to see whether writing works.
     Probe,
-    /// Look for intents that are overdue.
-    Sweep,
 }
 
 /// What came of a command.

@@ -52,13 +52,16 @@ impl<'a> Ledger<'a> {
     }
 
     /// Records intents whose deadline has passed as indeterminate, the earliest first.
+    ///
+    /// One that cannot be recorded does not hold up the others; the last such error comes back.
     pub fn expire_due(&mut self) -> Result<(), Error> {
+        let mut result = Ok(());
         for key in self.store.due(self.now_ms, MAX_DUE)? {
-            let slot = operation_slot(&key)?;
-            let mut operation = self.operation(&slot)?.ok_or(NO_OPERATION)?;
-            self.expire(&slot, &mut operation)?;
+            if let Err(error) = self.expire_indexed(&key) {
+                result = Err(error);
+            }
         }
-        Ok(())
+        result
     }
 
     /// Applies one command. A refusal leaves nothing of it.
@@ -81,7 +84,6 @@ impl<'a> Ledger<'a> {
                 self.is_probed = true;
                 Ok(Answer::Done)
             }
-            Command::Sweep => Ok(Answer::Done),
         }
     }
 
@@ -218,6 +220,12 @@ impl<'a> Ledger<'a> {
         };
         let begun = Members::parse(begun).map_err(|_| BAD_MEMBERS)?;
         members.complete(&begun, overdue.as_deref())?.finish()
+    }
+
+    fn expire_indexed(&mut self, key: &OperationKeyRecord) -> Result<(), Error> {
+        let slot = operation_slot(key)?;
+        let mut operation = self.operation(&slot)?.ok_or(NO_OPERATION)?;
+        self.expire(&slot, &mut operation)
     }
 
     /// Records an intent that is due as indeterminate; it stays open for its writer.

@@ -63,7 +63,7 @@ async fn a_value_that_does_not_decode_is_a_fault_and_a_data_loss() {
     let writer = &mut world.client(store.addr, ENGINE);
     let reference = writer.append(append(1)).await.unwrap().into_inner();
     let reference = reference.entry.unwrap().receipt_ref;
-    let broken = Changes::new().put(&entry(2), vec![0xff; 40]);
+    let broken = Changes::new().put(entry(2), vec![0xff; 40]);
     sealed(world.engine.clone()).apply(&broken).unwrap();
     let answer = reader.get_receipt(get("acme", &reference)).await;
     assert_eq!(refusal(answer), refused(Code::DataLoss, "STORE_CORRUPT"));
@@ -89,7 +89,7 @@ async fn a_log_whose_end_does_not_hold_together_is_not_served() {
         let (world, store) = filled().await;
         store.end().await;
         change(&world, &at, from.as_ref());
-        let refused = world.refuses_to_start().await;
+        let refused = world.refuses_to_start();
         assert!(
             matches!(refused, BuildError::Inconsistent(_) | BuildError::Store(_)),
             "{what}: {refused}"

@@ -1,5 +1,6 @@
 //! What is written can be read, once, as it was written.
 
+use cl_host::life::Ended;
 use cl_model::digest::Digest;
 use cl_model::log::LogState;
 use cl_receipt_store::core::chain;
@@ -82,7 +83,7 @@ async fn a_repeat_is_answered_with_the_same_entry() {
     assert_eq!(verified_entries(&mut auditor).await, 2);
 
     // Also after a restart, which goes on with the same chain.
-    store.end().await;
+    assert_eq!(store.end().await, Ended::Drained);
     let store = world.start().await;
     let mut writer = world.client(store.addr, ENGINE);
     let repeat = writer.append(append(1)).await.unwrap().into_inner();

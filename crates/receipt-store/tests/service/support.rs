@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use cl_host::client::{ClientLimits, PeerChannel, Target};
 use cl_host::clock::{Clock, ManualClock};
-use cl_host::ids::{Ids, SeededIds};
+use cl_host::ids::{Ids, SystemIds};
 use cl_host::life::{
     Ended, Listeners, ServeError, Server, Shutdown, SignalSender, Signals, Tasks, Timings,
 };
@@ -83,17 +83,16 @@ impl World {
 
     pub(crate) fn deps(&self, shutdown: &Shutdown, tasks: &Tasks) -> Result<Deps, Error> {
         let clock: Arc<dyn Clock> = Arc::new(self.clock.clone());
-        let random: Arc<dyn Ids> = Arc::new(cl_host::ids::SystemIds::new(Arc::clone(&clock)));
-        let seeded: Arc<dyn Ids> = Arc::new(SeededIds::new(1, Arc::clone(&clock)));
+        // Not seeded: commit ids and nonces must be fresh, also after a restart.
+        let ids: Arc<dyn Ids> = Arc::new(SystemIds::new(Arc::clone(&clock)));
         Ok(Deps {
-            store: open_store(sealed(self.engine.clone()), &seeded)?,
+            store: open_store(sealed(self.engine.clone()), &ids)?,
             rules: Rules {
                 own_id: id(STORE).parse().unwrap(),
                 writers: Writers::parse(WRITERS.as_bytes()).unwrap(),
             },
             clock,
-            // Page tokens need fresh nonces and commits fresh ids, also after a restart.
-            ids: random,
+            ids,
             meter: telemetry().meter(),
             shutdown: shutdown.clone(),
             tasks: tasks.clone(),
@@ -102,7 +101,7 @@ impl World {
     }
 
     /// Why the store does not start.
-    pub(crate) async fn refuses_to_start(&self) -> BuildError {
+    pub(crate) fn refuses_to_start(&self) -> BuildError {
         let shutdown = Shutdown::default();
         let deps = self.deps(&shutdown, &Tasks::new(shutdown.clone()));
         match deps.map_err(BuildError::from).and_then(assemble) {
