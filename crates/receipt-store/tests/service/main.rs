@@ -10,6 +10,7 @@ mod callers;
 mod concurrency;
 mod damage;
 mod faults;
+mod groups;
 mod intents;
 mod killed;
 mod lists;

@@ -143,7 +143,7 @@ impl World {
     }
 }
 
-fn telemetry() -> Telemetry {
+pub(crate) fn telemetry() -> Telemetry {
     let config = TelemetryConfig {
         process: "test".to_owned(),
         log_filter: "off".to_owned(),
