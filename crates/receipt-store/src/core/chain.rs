@@ -101,9 +101,70 @@ mod tests {
     use cl_model::log::LogState;
     use cl_model::object::Outcome;
     use cl_model::receipt::Draft;
+    use cl_model::record::Record;
     use cl_model::time::UnixTime;
 
     use super::*;
+
+    fn receipt(number: u64) -> Record {
+        Draft::new(
+            "bundle.issue",
+            "urn:a:b",
+            "urn:cl:alias:x",
+            Outcome::Success,
+            "A receipt.",
+            UnixTime::from_milliseconds(1_900_000_000_000),
+        )
+        .with_metadata("number", &number.to_string())
+        .finish()
+        .unwrap()
+    }
+
+    fn entry(sequence: u64, previous: Digest, receipt: &str, receipt_ref: &str) -> EntryRecord {
+        EntryRecord {
+            previous: previous.as_bytes().to_vec(),
+            digest: entry_digest(sequence, previous, receipt)
+                .as_bytes()
+                .to_vec(),
+            receipt: receipt.to_owned(),
+            receipt_ref: receipt_ref.to_owned(),
+            ..EntryRecord::default()
+        }
+    }
+
+    #[test]
+    fn verifies_place_receipt_and_what_is_said_about_it() {
+        let receipt = receipt(1);
+        let (text, id) = (receipt.text(), receipt.value()["id"].as_str().unwrap());
+        let previous = Digest::of_bytes(b"before");
+        let good = entry(7, previous, text, id);
+        assert!(verify(7, previous, &good).is_ok());
+
+        let chain = Err(Code::ReceiptLogChainMismatch);
+        let failure =
+            |sequence, previous, entry: &EntryRecord| verify(sequence, previous, entry).map(|_| ());
+        assert_eq!(failure(8, previous, &good), chain);
+        assert_eq!(failure(7, Digest::ZERO, &good), chain);
+        let changed = EntryRecord {
+            receipt: text.replace("success", "failure"),
+            ..good.clone()
+        };
+        assert_eq!(failure(7, previous, &changed), chain);
+
+        // Whoever can write entries can link anything; it must still be a receipt.
+        let linked = |text: &str, id| failure(7, previous, &entry(7, previous, text, id));
+        let forged = text.replace("success", "failure");
+        assert_eq!(linked(&forged, id), Err(Code::RecordIntegrityMismatch));
+        let invalid = Err(Code::ReceiptLogInvalidEntry);
+        assert_eq!(linked(&format!(" {text}"), id), invalid);
+        assert_eq!(linked("{", id), invalid);
+        assert_eq!(linked(text, "urn:cl:receipt:other"), invalid);
+        let superseding = EntryRecord {
+            supersedes_ref: Some(id.to_owned()),
+            ..good
+        };
+        assert_eq!(failure(7, previous, &superseding), invalid);
+    }
 
     #[test]
     fn lines_are_those_of_the_portable_log() {
@@ -111,17 +172,7 @@ mod tests {
         let mut previous = Digest::ZERO;
         let mut exported = String::new();
         for sequence in 1..=3 {
-            let receipt = Draft::new(
-                "bundle.issue",
-                "urn:a:b",
-                "urn:cl:alias:x",
-                Outcome::Success,
-                "A receipt.",
-                UnixTime::from_milliseconds(1_900_000_000_000),
-            )
-            .with_metadata("number", &sequence.to_string())
-            .finish()
-            .unwrap();
+            let receipt = receipt(sequence);
             let expected = log.append(&receipt).unwrap();
             assert_eq!(line(sequence, previous, receipt.text()), expected);
             previous = entry_digest(sequence, previous, receipt.text());
