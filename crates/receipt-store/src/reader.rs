@@ -93,7 +93,7 @@ impl Reader {
         Self { store }
     }
 
-    /// One receipt of a tenant.
+    /// One receipt of a tenant; of equal receipts of several operations the first.
     pub fn receipt(&self, tenant: &Tenant, reference: &str) -> Result<Numbered, Error> {
         let slot = Slot::Receipt(tenant.clone(), reference.to_owned());
         let sequence = number(self.store.get(&slot)?.as_ref())?.ok_or(Error::ReceiptNotFound)?;
