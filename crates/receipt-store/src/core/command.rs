@@ -1,0 +1,136 @@
+//! What writers ask of the log, who may ask it, and what comes of it.
+
+use std::collections::BTreeMap;
+
+use cl_host::identity::SpiffeId;
+use cl_model::digest::Digest;
+
+use super::chain::Finished;
+use super::intents::State;
+use super::members::Members;
+use super::records::{EntryRecord, HeadRecord, OperationKeyRecord};
+use super::routing::{OperationId, Routing, Tenant};
+use super::writers::{Authorized, Writers};
+use crate::error::Error;
+use crate::store::Slot;
+
+/// Whose store this is, and who may write to it.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// The store's own SPIFFE id, the actor of its own receipts.
+    pub own_id: SpiffeId,
+    /// Who may write what.
+    pub writers: Writers,
+}
+
+impl Rules {
+    /// Whether `writer` may write this receipt as its own. Nobody speaks for the store.
+    pub fn authorize(&self, writer: &SpiffeId, receipt: &Finished) -> Result<Authorized, Error> {
+        let (actor, operation) = (&receipt.receipt().actor, &receipt.receipt().operation);
+        if actor.as_str() == self.own_id.as_str() {
+            return Err(Error::OperationNotAllowed);
+        }
+        self.writers
+            .authorize(writer, actor.as_str(), operation.as_str())
+            .ok_or(Error::OperationNotAllowed)
+    }
+}
+
+/// A writer's call: who calls, about what, and the digest of all that it carried.
+#[derive(Clone)]
+pub struct Call {
+    /// The authenticated writer.
+    pub writer: SpiffeId,
+    /// Where the receipt belongs.
+    pub routing: Routing,
+    /// Tells a repeat from a conflict.
+    pub content: Digest,
+}
+
+/// What the committer is asked to do.
+#[derive(Clone)]
+pub enum Command {
+    /// Record a whole receipt.
+    Append {
+        /// Who and what about.
+        call: Call,
+        /// The receipt.
+        receipt: Box<Finished>,
+        /// Whether a consumer attests it.
+        by_consumer: bool,
+        /// Why it may be written.
+        authorized: Authorized,
+    },
+    /// Record an intent.
+    Begin {
+        /// Who and what about.
+        call: Call,
+        /// When it is over.
+        deadline_ms: u64,
+        /// The canonical members, checked.
+        members: Vec<u8>,
+        /// Why it may be written.
+        authorized: Authorized,
+    },
+    /// Record the receipt of an intent.
+    Complete {
+        /// Who and what about.
+        call: Call,
+        /// The members that the intent left open.
+        members: Members,
+    },
+    /// Write something, to see whether writing works.
+    Probe,
+}
+
+/// What came of a command.
+#[derive(Clone)]
+pub enum Answer {
+    /// The entry, which is durable.
+    Entry(u64, Box<EntryRecord>),
+    /// The intent's state and the newest entry of its operation.
+    Intent(State, Option<(u64, Box<EntryRecord>)>),
+    /// Nothing to say.
+    Done,
+}
+
+/// What a group of commands writes.
+pub struct Written {
+    /// All changes but the head.
+    pub changes: BTreeMap<Slot, Option<Vec<u8>>>,
+    /// The head afterwards, without its commit id.
+    pub head: HeadRecord,
+    /// Whether there is anything to commit.
+    pub is_needed: bool,
+}
+
+impl Call {
+    /// Where the operation is stored.
+    pub(crate) fn slot(&self) -> Slot {
+        Slot::Operation(
+            self.routing.tenant.clone(),
+            self.writer.as_str().to_owned(),
+            self.routing.operation_id.clone(),
+        )
+    }
+
+    /// How indexes name the operation.
+    pub(crate) fn key(&self, deadline_ms: u64) -> OperationKeyRecord {
+        OperationKeyRecord {
+            tenant: self.routing.tenant.as_str().to_owned(),
+            writer: self.writer.as_str().to_owned(),
+            operation_id: self.routing.operation_id.as_str().to_owned(),
+            deadline_ms,
+        }
+    }
+}
+
+/// Where the operation that an index names is stored.
+pub fn operation_slot(key: &OperationKeyRecord) -> Result<Slot, Error> {
+    let tenant = Tenant::parse(&key.tenant);
+    let operation_id = OperationId::parse(&key.operation_id);
+    match (tenant, operation_id) {
+        (Some(tenant), Some(id)) => Ok(Slot::Operation(tenant, key.writer.clone(), id)),
+        (None, _) | (_, None) => Err(Error::Corrupt("an index names no operation")),
+    }
+}

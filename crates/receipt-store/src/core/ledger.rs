@@ -1,0 +1,381 @@
+//! One group of commands, applied in order on top of what is stored.
+//!
+//! A ledger reads through to the store and keeps what it writes to itself, so that a later command
+//! of the group sees the effects of an earlier one. All of it becomes durable in one batch, or none.
+
+use std::collections::BTreeMap;
+
+use cl_model::digest::Digest;
+use cl_model::receipt::consumption;
+use prost::Message;
+
+use super::chain::{self, Finished};
+use super::command::{Answer, Call, Command, Rules, Written, operation_slot};
+use super::intents::{MAX_DEADLINE_MS, State, overdue_receipt};
+use super::members::Members;
+use super::records::{
+    self, EntryRecord, HeadRecord, IntentRecord, NumberRecord, OperationKeyRecord, OperationRecord,
+    PlaceRecord, RoutingRecord,
+};
+use super::routing::Routing;
+use crate::error::Error;
+use crate::store::{Selector, Slot, Store};
+
+/// How many overdue intents one group takes along.
+const MAX_DUE: usize = 64;
+
+/// The store as a group of commands sees and changes it.
+pub struct Ledger<'a> {
+    store: &'a dyn Store,
+    rules: &'a Rules,
+    head: HeadRecord,
+    now_ms: u64,
+    changes: BTreeMap<Slot, Option<Vec<u8>>>,
+    is_probed: bool,
+}
+
+impl<'a> Ledger<'a> {
+    /// Starts from a head. Time never runs backwards in a log, whatever the clock does.
+    pub fn new(store: &'a dyn Store, rules: &'a Rules, head: HeadRecord, now_ms: u64) -> Self {
+        let now_ms = now_ms.max(head.latest_ms);
+        Self {
+            store,
+            rules,
+            head: HeadRecord {
+                latest_ms: now_ms,
+                ..head
+            },
+            now_ms,
+            changes: BTreeMap::new(),
+            is_probed: false,
+        }
+    }
+
+    /// Records intents whose deadline has passed as indeterminate, the earliest first.
+    ///
+    /// One that cannot be recorded does not hold up the others; the last such error comes back.
+    pub fn expire_due(&mut self) -> Result<(), Error> {
+        let mut result = Ok(());
+        for key in self.store.due(self.now_ms, MAX_DUE)? {
+            if let Err(error) = self.expire_indexed(&key) {
+                result = Err(error);
+            }
+        }
+        result
+    }
+
+    /// Applies one command. A refusal leaves nothing of it.
+    pub fn run(&mut self, command: &Command) -> Result<Answer, Error> {
+        match command {
+            Command::Append {
+                call,
+                receipt,
+                by_consumer,
+                authorized: _,
+            } => self.append(call, receipt, *by_consumer),
+            Command::Begin {
+                call,
+                deadline_ms,
+                members,
+                authorized: _,
+            } => self.begin(call, *deadline_ms, members),
+            Command::Complete { call, members } => self.complete(call, members),
+            Command::Probe => {
+                self.is_probed = true;
+                Ok(Answer::Done)
+            }
+        }
+    }
+
+    /// What must be committed for the answers to hold.
+    pub fn into_written(self) -> Written {
+        Written {
+            is_needed: self.is_probed || !self.changes.is_empty(),
+            changes: self.changes,
+            head: self.head,
+        }
+    }
+
+    fn append(
+        &mut self,
+        call: &Call,
+        receipt: &Finished,
+        by_consumer: bool,
+    ) -> Result<Answer, Error> {
+        let slot = call.slot();
+        if let Some(operation) = self.operation(&slot)? {
+            let is_repeat =
+                operation.intent.is_none() && operation.content == call.content.as_bytes();
+            if !is_repeat {
+                return Err(Error::OperationConflict);
+            }
+            return self.entry(operation.sequence);
+        }
+        let origin = Origin {
+            routing: &call.routing,
+            writer: call.writer.as_str(),
+            by_consumer,
+        };
+        let sequence = self.add_entry(receipt, &origin)?;
+        let operation = OperationRecord {
+            routing: Some(RoutingRecord::from(&call.routing)),
+            writer: call.writer.as_str().to_owned(),
+            content: call.content.as_bytes().to_vec(),
+            sequence,
+            intent: None,
+        };
+        self.put(slot, &operation);
+        self.entry(sequence)
+    }
+
+    fn begin(&mut self, call: &Call, deadline_ms: u64, members: &[u8]) -> Result<Answer, Error> {
+        let slot = call.slot();
+        if let Some(operation) = self.operation(&slot)? {
+            let intent = operation.intent.as_ref();
+            let intent = intent
+                .filter(|_| operation.content == call.content.as_bytes())
+                .ok_or(Error::OperationConflict)?;
+            return self.intent(intent.state(), operation.sequence);
+        }
+        if deadline_ms <= self.now_ms {
+            return Err(Error::DeadlinePassed);
+        }
+        if deadline_ms - self.now_ms > MAX_DEADLINE_MS {
+            return Err(Error::field("deadline", "at most 24 hours away"));
+        }
+        let open = self.count(&Slot::OpenSize(call.writer.as_str().to_owned()))?;
+        let operation = OperationRecord {
+            routing: Some(RoutingRecord::from(&call.routing)),
+            writer: call.writer.as_str().to_owned(),
+            content: call.content.as_bytes().to_vec(),
+            sequence: 0,
+            intent: Some(IntentRecord {
+                deadline_ms,
+                begun_at_ms: self.now_ms,
+                members: members.to_vec(),
+                overdue_sequence: 0,
+                settled: Vec::new(),
+            }),
+        };
+        let key = call.key(deadline_ms);
+        self.put(Slot::Due(key.clone().into()), &key);
+        self.put(Slot::Open(key.clone().into()), &key);
+        self.put_count(Slot::OpenSize(key.writer), open + 1);
+        self.put(slot, &operation);
+        self.intent(State::Open, 0)
+    }
+
+    fn complete(&mut self, call: &Call, members: &Members) -> Result<Answer, Error> {
+        let slot = call.slot();
+        let mut operation = self.operation(&slot)?.ok_or(Error::IntentNotFound)?;
+        let intent = operation.intent.clone().ok_or(Error::IntentNotFound)?;
+        if intent.state() == State::Settled {
+            if intent.settled != call.content.as_bytes() {
+                return Err(Error::OperationConflict);
+            }
+            return self.entry(operation.sequence);
+        }
+        let begun = records::routing(operation.routing.as_ref())?;
+        if begun.subject_tag.is_some() && begun.subject_tag != call.routing.subject_tag {
+            return Err(Error::MemberConflict);
+        }
+        if intent.is_due(self.now_ms) {
+            self.expire(&slot, &mut operation)?;
+        }
+        let receipt = self.completed(&operation, &intent.members, members)?;
+        self.rules.authorize(&call.writer, &receipt)?;
+        let open_slot = Slot::OpenSize(call.writer.as_str().to_owned());
+        let open = self.count(&open_slot)?;
+        let origin = Origin {
+            routing: &call.routing,
+            writer: call.writer.as_str(),
+            by_consumer: false,
+        };
+        let sequence = self.add_entry(&receipt, &origin)?;
+        let key = call.key(intent.deadline_ms);
+        self.changes.insert(Slot::Due(key.clone().into()), None);
+        self.changes.insert(Slot::Open(key.into()), None);
+        self.put_count(open_slot, open.saturating_sub(1));
+        operation.routing = Some(RoutingRecord::from(&call.routing));
+        operation.sequence = sequence;
+        operation.intent = Some(IntentRecord {
+            members: Vec::new(),
+            settled: call.content.as_bytes().to_vec(),
+            ..operation.expect_intent()?.clone()
+        });
+        self.put(slot, &operation);
+        self.entry(sequence)
+    }
+
+    /// The whole receipt of an intent; past the deadline it supersedes the store's own.
+    fn completed(
+        &self,
+        operation: &OperationRecord,
+        begun: &[u8],
+        members: &Members,
+    ) -> Result<Finished, Error> {
+        let overdue = match operation.expect_intent()?.overdue_sequence {
+            0 => None,
+            sequence => Some(self.entry_record(sequence)?.receipt_ref),
+        };
+        let begun = Members::parse(begun).map_err(|_| BAD_MEMBERS)?;
+        members.complete(&begun, overdue.as_deref())?.finish()
+    }
+
+    fn expire_indexed(&mut self, key: &OperationKeyRecord) -> Result<(), Error> {
+        let slot = operation_slot(key)?;
+        let mut operation = self.operation(&slot)?.ok_or(NO_OPERATION)?;
+        self.expire(&slot, &mut operation)
+    }
+
+    /// Records an intent that is due as indeterminate; it stays open for its writer.
+    fn expire(&mut self, slot: &Slot, operation: &mut OperationRecord) -> Result<(), Error> {
+        let intent = operation.expect_intent()?.clone();
+        let routing = records::routing(operation.routing.as_ref())?;
+        let own_id = self.rules.own_id.as_str();
+        let members = Members::parse(&intent.members).map_err(|_| BAD_MEMBERS)?;
+        let receipt = overdue_receipt(&members, &routing.operation_id, own_id, self.now_ms)
+            .map_err(|_| BAD_MEMBERS)?;
+        let origin = Origin {
+            routing: &routing,
+            writer: own_id,
+            by_consumer: false,
+        };
+        let sequence = self.add_entry(&receipt, &origin)?;
+        let key = OperationKeyRecord {
+            tenant: routing.tenant.as_str().to_owned(),
+            writer: operation.writer.clone(),
+            operation_id: routing.operation_id.as_str().to_owned(),
+            deadline_ms: intent.deadline_ms,
+        };
+        self.changes.insert(Slot::Due(key.into()), None);
+        operation.sequence = sequence;
+        operation.intent = Some(IntentRecord {
+            overdue_sequence: sequence,
+            ..intent
+        });
+        self.put(slot.clone(), &operation.clone());
+        Ok(())
+    }
+
+    /// Adds an entry with all that finds it again. Everything is read before anything is changed.
+    fn add_entry(&mut self, receipt: &Finished, origin: &Origin<'_>) -> Result<u64, Error> {
+        let consumed =
+            consumption(receipt.receipt()).map(|(actor, bundle)| Slot::Consumed(actor, bundle));
+        if let Some(slot) = &consumed
+            && self.read::<NumberRecord>(slot)?.is_some()
+        {
+            return Err(Error::ReplayConflict);
+        }
+        let tenant = &origin.routing.tenant;
+        let operation = receipt.receipt().operation.as_str();
+        let lists = Selector::of_entry(origin.routing.subject_tag.as_ref(), operation)
+            .into_iter()
+            .map(|selector| {
+                let size = self.count(&Slot::Size(tenant.clone(), selector.clone()))?;
+                Ok((selector, size))
+            })
+            .collect::<Result<Vec<_>, Error>>()?;
+        let reference = receipt.receipt().id.as_str().to_owned();
+        let by_reference = Slot::Receipt(tenant.clone(), reference);
+        let is_first = self.read::<NumberRecord>(&by_reference)?.is_none();
+        let previous = records::digest(&self.head.digest)?;
+
+        let sequence = self.head.entries + 1;
+        let digest = chain::entry_digest(sequence, previous, receipt.text());
+        let entry = origin.entry(receipt, [previous, digest], self.now_ms);
+        self.put(Slot::Entry(sequence), &entry);
+        for slot in consumed.into_iter().chain(is_first.then_some(by_reference)) {
+            self.put_count(slot, sequence);
+        }
+        let place = PlaceRecord {
+            sequence,
+            recorded_at_ms: self.now_ms,
+        };
+        for (selector, size) in lists {
+            self.put(
+                Slot::Place(tenant.clone(), selector.clone(), size + 1),
+                &place,
+            );
+            self.put_count(Slot::Size(tenant.clone(), selector), size + 1);
+        }
+        self.head.entries = sequence;
+        self.head.digest = digest.as_bytes().to_vec();
+        Ok(sequence)
+    }
+
+    fn intent(&self, state: State, sequence: u64) -> Result<Answer, Error> {
+        let entry = match sequence {
+            0 => None,
+            sequence => Some((sequence, Box::new(self.entry_record(sequence)?))),
+        };
+        Ok(Answer::Intent(state, entry))
+    }
+
+    fn entry(&self, sequence: u64) -> Result<Answer, Error> {
+        let entry = self.entry_record(sequence)?;
+        Ok(Answer::Entry(sequence, Box::new(entry)))
+    }
+
+    fn entry_record(&self, sequence: u64) -> Result<EntryRecord, Error> {
+        self.read(&Slot::Entry(sequence))?
+            .ok_or(Error::Corrupt("an entry is missing"))
+    }
+
+    fn operation(&self, slot: &Slot) -> Result<Option<OperationRecord>, Error> {
+        self.read(slot)
+    }
+
+    fn count(&self, slot: &Slot) -> Result<u64, Error> {
+        Ok(self.read::<NumberRecord>(slot)?.map_or(0, |it| it.number))
+    }
+
+    fn read<R: Message + Default>(&self, slot: &Slot) -> Result<Option<R>, Error> {
+        match self.changes.get(slot) {
+            Some(changed) => changed.as_deref().map(records::decode).transpose(),
+            None => {
+                let stored = self.store.get(slot)?;
+                stored.map(|bytes| records::decode(&bytes)).transpose()
+            }
+        }
+    }
+
+    fn put(&mut self, slot: Slot, record: &impl Message) {
+        self.changes.insert(slot, Some(record.encode_to_vec()));
+    }
+
+    fn put_count(&mut self, slot: Slot, number: u64) {
+        self.put(slot, &NumberRecord { number });
+    }
+}
+
+const NO_OPERATION: Error = Error::Corrupt("an indexed operation is missing");
+const BAD_MEMBERS: Error = Error::Corrupt("an intent's members do not make a receipt");
+
+/// Where an entry comes from.
+struct Origin<'a> {
+    routing: &'a Routing,
+    writer: &'a str,
+    by_consumer: bool,
+}
+
+impl Origin<'_> {
+    fn entry(
+        &self,
+        receipt: &Finished,
+        [previous, digest]: [Digest; 2],
+        now_ms: u64,
+    ) -> EntryRecord {
+        EntryRecord {
+            previous: previous.as_bytes().to_vec(),
+            digest: digest.as_bytes().to_vec(),
+            receipt: receipt.text().to_owned(),
+            receipt_ref: receipt.receipt().id.as_str().to_owned(),
+            supersedes_ref: chain::supersedes_ref(receipt.receipt()),
+            routing: Some(RoutingRecord::from(self.routing)),
+            writer: self.writer.to_owned(),
+            by_consumer: self.by_consumer,
+            recorded_at_ms: now_ms,
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! The records at rest, before they are sealed. Protobuf, so that members can be added.
+
+use cl_model::digest::Digest;
+use prost::Message;
+
+use super::routing::{OperationId, Routing, SubjectTag, Tenant};
+use crate::error::Error;
+
+/// Where the log ends.
+#[derive(Clone, PartialEq, Message)]
+pub struct HeadRecord {
+    /// How many entries the log has.
+    #[prost(uint64, tag = "1")]
+    pub entries: u64,
+    /// The digest of the last entry; 32 zeros for an empty log.
+    #[prost(bytes = "vec", tag = "2")]
+    pub digest: Vec<u8>,
+    /// The latest time that the store has written down, in milliseconds since the Unix epoch.
+    #[prost(uint64, tag = "3")]
+    pub latest_ms: u64,
+    /// Random, another one for each commit: tells whether a commit took effect.
+    #[prost(bytes = "vec", tag = "4")]
+    pub commit_id: Vec<u8>,
+}
+
+/// An entry of the log, with all that the store knows about its receipt.
+#[derive(Clone, PartialEq, Message)]
+#[prost(skip_debug)]
+pub struct EntryRecord {
+    /// The digest of the entry before; 32 zeros before the first.
+    #[prost(bytes = "vec", tag = "1")]
+    pub previous: Vec<u8>,
+    /// The digest of this entry in the portable form of the log.
+    #[prost(bytes = "vec", tag = "2")]
+    pub digest: Vec<u8>,
+    /// The canonical text of the receipt.
+    #[prost(string, tag = "3")]
+    pub receipt: String,
+    /// The receipt's URN.
+    #[prost(string, tag = "4")]
+    pub receipt_ref: String,
+    /// The receipt that it supersedes.
+    #[prost(string, optional, tag = "5")]
+    pub supersedes_ref: Option<String>,
+    /// Where it belongs.
+    #[prost(message, optional, tag = "6")]
+    pub routing: Option<RoutingRecord>,
+    /// The SPIFFE id of its writer.
+    #[prost(string, tag = "7")]
+    pub writer: String,
+    /// Whether a consumer attests it.
+    #[prost(bool, tag = "8")]
+    pub by_consumer: bool,
+    /// When it was recorded, in milliseconds since the Unix epoch.
+    #[prost(uint64, tag = "9")]
+    pub recorded_at_ms: u64,
+}
+
+/// Where a receipt belongs.
+#[derive(Clone, PartialEq, Message)]
+#[prost(skip_debug)]
+pub struct RoutingRecord {
+    /// The tenant.
+    #[prost(string, tag = "1")]
+    pub tenant: String,
+    /// The operation.
+    #[prost(string, tag = "2")]
+    pub operation_id: String,
+    /// The subject's tag.
+    #[prost(string, optional, tag = "3")]
+    pub subject_tag: Option<String>,
+}
+
+/// What an operation id was used for.
+#[derive(Clone, PartialEq, Message)]
+#[prost(skip_debug)]
+pub struct OperationRecord {
+    /// Where the operation's receipt belongs.
+    #[prost(message, optional, tag = "1")]
+    pub routing: Option<RoutingRecord>,
+    /// The SPIFFE id of the writer.
+    #[prost(string, tag = "2")]
+    pub writer: String,
+    /// The digest of what `Append` or `Begin` carried.
+    #[prost(bytes = "vec", tag = "3")]
+    pub content: Vec<u8>,
+    /// The newest entry of the operation; 0 while there is none.
+    #[prost(uint64, tag = "4")]
+    pub sequence: u64,
+    /// The intent, if the operation was begun.
+    #[prost(message, optional, tag = "5")]
+    pub intent: Option<IntentRecord>,
+}
+
+/// A begun operation.
+#[derive(Clone, PartialEq, Message)]
+#[prost(skip_debug)]
+pub struct IntentRecord {
+    /// When it is over, in milliseconds since the Unix epoch.
+    #[prost(uint64, tag = "1")]
+    pub deadline_ms: u64,
+    /// When it was recorded, in milliseconds since the Unix epoch.
+    #[prost(uint64, tag = "2")]
+    pub begun_at_ms: u64,
+    /// The members that `Begin` carried, until the intent is settled.
+    #[prost(bytes = "vec", tag = "3")]
+    pub members: Vec<u8>,
+    /// The entry of the store's own receipt; 0 while there is none.
+    #[prost(uint64, tag = "4")]
+    pub overdue_sequence: u64,
+    /// The digest of what `Complete` carried. Empty: not settled.
+    #[prost(bytes = "vec", tag = "5")]
+    pub settled: Vec<u8>,
+}
+
+/// The place of an entry in one of the lists that readers page through.
+#[derive(Clone, PartialEq, Message)]
+pub struct PlaceRecord {
+    /// The entry.
+    #[prost(uint64, tag = "1")]
+    pub sequence: u64,
+    /// When it was recorded, in milliseconds since the Unix epoch.
+    #[prost(uint64, tag = "2")]
+    pub recorded_at_ms: u64,
+}
+
+/// A number on its own.
+#[derive(Clone, PartialEq, Message)]
+pub struct NumberRecord {
+    /// The number.
+    #[prost(uint64, tag = "1")]
+    pub number: u64,
+}
+
+/// Names an operation from an index.
+#[derive(Clone, PartialEq, Message)]
+#[prost(skip_debug)]
+pub struct OperationKeyRecord {
+    /// The tenant.
+    #[prost(string, tag = "1")]
+    pub tenant: String,
+    /// The writer's SPIFFE id.
+    #[prost(string, tag = "2")]
+    pub writer: String,
+    /// The operation's id.
+    #[prost(string, tag = "3")]
+    pub operation_id: String,
+    /// The intent's deadline, in milliseconds since the Unix epoch.
+    #[prost(uint64, tag = "4")]
+    pub deadline_ms: u64,
+}
+
+/// Reads a record that was sealed by this store.
+pub fn decode<R: Message + Default>(bytes: &[u8]) -> Result<R, Error> {
+    R::decode(bytes).map_err(|_| Error::Corrupt("a record does not decode"))
+}
+
+/// Reads a digest of a record.
+pub fn digest(bytes: &[u8]) -> Result<Digest, Error> {
+    <[u8; 32]>::try_from(bytes)
+        .map(Digest::from)
+        .map_err(|_| Error::Corrupt("a digest has another length"))
+}
+
+impl From<&Routing> for RoutingRecord {
+    fn from(routing: &Routing) -> Self {
+        Self {
+            tenant: routing.tenant.as_str().to_owned(),
+            operation_id: routing.operation_id.as_str().to_owned(),
+            subject_tag: routing
+                .subject_tag
+                .as_ref()
+                .map(|tag| tag.as_str().to_owned()),
+        }
+    }
+}
+
+/// Reads the routing that every record with one must have.
+pub fn routing(record: Option<&RoutingRecord>) -> Result<Routing, Error> {
+    record
+        .and_then(parse_routing)
+        .ok_or(Error::Corrupt("a record's routing does not parse"))
+}
+
+fn parse_routing(record: &RoutingRecord) -> Option<Routing> {
+    let subject_tag = match &record.subject_tag {
+        None => None,
+        Some(tag) => Some(SubjectTag::parse(tag)?),
+    };
+    Some(Routing {
+        tenant: Tenant::parse(&record.tenant)?,
+        operation_id: OperationId::parse(&record.operation_id)?,
+        subject_tag,
+    })
+}

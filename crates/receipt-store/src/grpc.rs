@@ -1,0 +1,161 @@
+//! The gRPC service: each rpc reads its request, makes one call, and writes its reply.
+
+mod reply;
+mod request;
+
+use std::sync::Arc;
+
+use cl_host::identity::{PeerId, SpiffeId};
+use cl_wire::receipt::v1::receipt_service_server::ReceiptService;
+use cl_wire::receipt::v1::{
+    AppendRequest, AppendResponse, BeginRequest, BeginResponse, CompleteRequest, CompleteResponse,
+    GetReceiptRequest, GetReceiptResponse, ListOpenRequest, ListOpenResponse, ListReceiptsRequest,
+    ListReceiptsResponse, PreflightRequest, PreflightResponse, VerifyLogRequest, VerifyLogResponse,
+};
+use tonic::{Request, Response, Status};
+
+use crate::committer::Commits;
+use crate::core::command::{Command, Rules};
+use crate::error::Error;
+use crate::page_token::PageTokens;
+use crate::reader::Reader;
+
+/// The service behind the port.
+pub struct Service {
+    /// Takes what is to be written.
+    pub commits: Commits,
+    /// Reads what is durable.
+    pub reader: Reader,
+    /// Who may write what.
+    pub rules: Arc<Rules>,
+    /// Makes and reads page tokens.
+    pub tokens: PageTokens,
+}
+
+/// Who calls: put there by the acceptor after it verified the peer's certificate.
+fn caller<T>(request: &Request<T>) -> Result<SpiffeId, Error> {
+    let peer = request.extensions().get::<PeerId>();
+    peer.map(|peer| peer.id.clone()).ok_or(Error::NoCaller)
+}
+
+impl Service {
+    /// Reads off the runtime's threads.
+    async fn read<T, F>(&self, read: F) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Reader) -> Result<T, Error> + Send + 'static,
+    {
+        let reader = self.reader.clone();
+        tokio::task::spawn_blocking(move || read(&reader))
+            .await
+            .unwrap_or(Err(Error::Internal("a read panicked")))
+    }
+}
+
+#[tonic::async_trait]
+impl ReceiptService for Service {
+    async fn preflight(
+        &self,
+        request: Request<PreflightRequest>,
+    ) -> Result<Response<PreflightResponse>, Status> {
+        let writer = caller(&request)?;
+        request::preflight(request.get_ref(), &writer, &self.rules)?;
+        self.commits.submit(Command::Probe).await?;
+        Ok(Response::new(PreflightResponse { ok: true }))
+    }
+
+    async fn append(
+        &self,
+        request: Request<AppendRequest>,
+    ) -> Result<Response<AppendResponse>, Status> {
+        let writer = caller(&request)?;
+        let command = request::append(request.into_inner(), writer, &self.rules)?;
+        let entry = reply::entry_of(self.commits.submit(command).await?)?;
+        Ok(Response::new(AppendResponse { entry: Some(entry) }))
+    }
+
+    async fn begin(
+        &self,
+        request: Request<BeginRequest>,
+    ) -> Result<Response<BeginResponse>, Status> {
+        let writer = caller(&request)?;
+        let command = request::begin(request.into_inner(), writer, &self.rules)?;
+        let reply = reply::begun(self.commits.submit(command).await?)?;
+        Ok(Response::new(reply))
+    }
+
+    async fn complete(
+        &self,
+        request: Request<CompleteRequest>,
+    ) -> Result<Response<CompleteResponse>, Status> {
+        let writer = caller(&request)?;
+        let command = request::complete(request.into_inner(), writer)?;
+        let entry = reply::entry_of(self.commits.submit(command).await?)?;
+        Ok(Response::new(CompleteResponse { entry: Some(entry) }))
+    }
+
+    async fn list_open(
+        &self,
+        request: Request<ListOpenRequest>,
+    ) -> Result<Response<ListOpenResponse>, Status> {
+        let writer = caller(&request)?;
+        let request = request.into_inner();
+        let page_size = request::page_size(request.page_size)?;
+        let binding = request::open_binding(&writer);
+        let place = self.tokens.open(&binding, &request.page_token)?;
+        let after = place.as_deref().map(request::open_place).transpose()?;
+        let writer = writer.as_str().to_owned();
+        let page = self
+            .read(move |reader| reader.open_intents(&writer, after.as_ref(), page_size))
+            .await?;
+        let token = reply::open_token(&self.tokens, &binding, page.next.as_ref())?;
+        Ok(Response::new(reply::open_page(page, token)?))
+    }
+
+    async fn get_receipt(
+        &self,
+        request: Request<GetReceiptRequest>,
+    ) -> Result<Response<GetReceiptResponse>, Status> {
+        caller(&request)?;
+        let (tenant, reference) = request::receipt(request.get_ref())?;
+        let (sequence, entry) = self
+            .read(move |reader| reader.receipt(&tenant, &reference))
+            .await?;
+        let receipt = Some(reply::recorded(sequence, entry)?);
+        Ok(Response::new(GetReceiptResponse { receipt }))
+    }
+
+    async fn list_receipts(
+        &self,
+        request: Request<ListReceiptsRequest>,
+    ) -> Result<Response<ListReceiptsResponse>, Status> {
+        let reader = caller(&request)?;
+        let request = request.into_inner();
+        let page_size = request::page_size(request.page_size)?;
+        let query = request::query(&request)?;
+        let binding = request::list_binding(&request, &reader);
+        let place = self.tokens.open(&binding, &request.page_token)?;
+        let start = place.as_deref().map(request::list_place).transpose()?;
+        let page = self
+            .read(move |reader| reader.list(&query, start, page_size as u64))
+            .await?;
+        let token = reply::list_token(&self.tokens, &binding, page.next)?;
+        Ok(Response::new(reply::list_page(page, token)?))
+    }
+
+    async fn verify_log(
+        &self,
+        request: Request<VerifyLogRequest>,
+    ) -> Result<Response<VerifyLogResponse>, Status> {
+        caller(&request)?;
+        let mut progress = self.read(Reader::begin_check).await?;
+        // In pieces, so that the work ends soon after the caller has gone.
+        loop {
+            let (reached, fault) = self.read(move |reader| reader.check(progress)).await?;
+            progress = reached;
+            if fault.is_some() || progress.checked >= progress.entries {
+                return Ok(Response::new(reply::checked(&progress, fault)));
+            }
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! The receipt store: durable, hash-chained evidence of sensitive operations (spec 7.8, 11.8, 11.9).
+//!
+//! # Role
+//!
+//! Services announce sensitive operations ([`Begin`]) and record how they ended ([`Complete`],
+//! [`Append`]); a call that has succeeded is durable. One [`committer`] decides groups of calls in
+//! order and writes each group with one sync. Entries form one chain, byte for byte that of the
+//! portable log. An operation whose writer is silent past its deadline is recorded as indeterminate
+//! by the store itself. Readers get single receipts, lists, and a check of the whole log.
+//!
+//! [`Begin`]: cl_wire::receipt::v1::receipt_service_server::ReceiptService::begin
+//! [`Complete`]: cl_wire::receipt::v1::receipt_service_server::ReceiptService::complete
+//! [`Append`]: cl_wire::receipt::v1::receipt_service_server::ReceiptService::append
+//!
+//! # Holds
+//!
+//! The log of all tenants, the intents, and the key-encryption key of its own data. Receipts carry
+//! digests and references, never content; who did what when is private all the same (spec 11.8), so
+//! values are sealed, and actors, bundles, tags, operations and references are hashed where they are
+//! parts of keys. Logs and metrics have none of them.
+//!
+//! # Trusts
+//!
+//! Writers, for what their rows of the table allow: a writer that lies records a false receipt of
+//! an operation that it may write, under its own name; it cannot write for another actor, change an
+//! entry, or consume a bundle twice. The bundle issuer, to have authenticated the recipient whose
+//! receipt it passes on; such receipts are marked. Readers, to see the receipts of all tenants. The
+//! clock: its jumps shift deadlines and times of recording, never order.
+//!
+//! # A compromise yields
+//!
+//! The running process, or its data and its key-encryption key: all receipts, and the power to
+//! withhold or invent later ones. Entries that were seen outside before cannot be changed unnoticed:
+//! the chain would differ. A data folder that is put back to an earlier state as a whole verifies;
+//! only someone who kept a later entry digest notices.
+
+#![warn(missing_docs)]
+
+pub mod committer;
+pub mod config;
+pub mod core;
+pub mod error;
+pub mod grpc;
+pub mod page_token;
+pub mod reader;
+pub mod store;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cl_host::callers::{CallerTable, InvalidCallerTable};
+use cl_host::clock::Clock;
+use cl_host::ids::Ids;
+use cl_host::life::{Shutdown, Tasks};
+use cl_host::{App, Callers};
+use cl_kv::{Engine, Sealed};
+use cl_wire::receipt::v1::receipt_service_server::ReceiptServiceServer;
+use opentelemetry::metrics::Meter;
+use tonic::service::Routes;
+
+use crate::committer::{Committer, Metrics, Writer};
+use crate::core::command::Rules;
+use crate::error::Error;
+use crate::grpc::Service;
+use crate::page_token::PageTokens;
+use crate::reader::{Inconsistent, Reader};
+use crate::store::{KvStore, Slot, Store};
+
+/// The largest request: a receipt of 65,536 bytes and its routing.
+const MAX_REQUEST_BYTES: usize = 128 * 1024;
+
+/// Who may read receipts.
+const READERS: &[&str] = &["edge/cl-gateway", "edge/cl-console", "auditor/*"];
+
+/// Who may have the whole log checked.
+const AUDITORS: &[&str] = &["auditor/*", "operator/*"];
+
+/// What the service is put together from.
+pub struct Deps {
+    /// Where the log is.
+    pub store: Arc<dyn Store>,
+    /// Whose store this is, and who may write to it.
+    pub rules: Rules,
+    /// Wall-clock time.
+    pub clock: Arc<dyn Clock>,
+    /// Random bytes.
+    pub ids: Arc<dyn Ids>,
+    /// Where instruments come from.
+    pub meter: Meter,
+    /// Tells the committer when to end.
+    pub shutdown: Shutdown,
+    /// Where the committer lives.
+    pub tasks: Tasks,
+    /// How often overdue intents are looked for when nobody calls.
+    pub sweep_interval: Duration,
+}
+
+/// Why the service does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// What is stored does not hold together.
+    #[error(transparent)]
+    Inconsistent(#[from] Inconsistent),
+    /// The store does not open.
+    #[error(transparent)]
+    Store(#[from] Error),
+    /// The writers table names somebody who cannot be a caller.
+    #[error("callers: {0}")]
+    Callers(#[from] InvalidCallerTable),
+    /// The writers table names somebody of another trust domain.
+    #[error("a writer is of another trust domain")]
+    ForeignWriter,
+    /// The own id is too long for the actor of a receipt.
+    #[error("the own SPIFFE id has more than 512 characters")]
+    OwnId,
+}
+
+/// The store on a sealed engine.
+pub fn open_store<E>(sealed: Sealed<E>, ids: &Arc<dyn Ids>) -> Result<Arc<dyn Store>, Error>
+where
+    E: Engine + 'static,
+{
+    Ok(Arc::new(KvStore::open(sealed, ids)?))
+}
+
+/// Checks what is stored, starts the committer, and gives what is to be served.
+pub fn assemble(deps: Deps) -> Result<App, BuildError> {
+    let reader = Reader::new(Arc::clone(&deps.store));
+    reader.check_tail()?;
+    let callers = callers(&deps.rules)?;
+    let token_key = deps.store.get(&Slot::TokenKey)?;
+    let token_key = token_key.ok_or(Error::Corrupt("the key of page tokens is missing"))?;
+    let rules = Arc::new(deps.rules);
+    let writer = Writer {
+        store: deps.store,
+        rules: Arc::clone(&rules),
+        clock: deps.clock,
+        ids: Arc::clone(&deps.ids),
+        metrics: Metrics::new(&deps.meter),
+    };
+    let (committer, commits) = Committer::new(writer, deps.sweep_interval);
+    let service = Service {
+        commits,
+        reader,
+        rules,
+        tokens: PageTokens::new(&token_key, deps.ids)?,
+    };
+    deps.tasks.spawn("committer", committer.run(deps.shutdown));
+    let service = ReceiptServiceServer::new(service).max_decoding_message_size(MAX_REQUEST_BYTES);
+    Ok(App::new(Routes::new(service), Callers::Table(callers)))
+}
+
+/// Who may call what: writers are the rows of their table, the rest is fixed.
+fn callers(rules: &Rules) -> Result<CallerTable, BuildError> {
+    let trust_domain = rules.own_id.trust_domain();
+    if rules.own_id.as_str().len() > 512 {
+        return Err(BuildError::OwnId);
+    }
+    if rules
+        .writers
+        .ids()
+        .any(|id| id.trust_domain() != trust_domain)
+    {
+        return Err(BuildError::ForeignWriter);
+    }
+    let paths: Vec<String> = rules
+        .writers
+        .ids()
+        .map(|id| id.segments().collect::<Vec<_>>().join("/"))
+        .collect();
+    let writers: Vec<&str> = paths.iter().map(String::as_str).collect();
+    let rows = [
+        ("Preflight", writers.as_slice()),
+        ("Append", &writers),
+        ("Begin", &writers),
+        ("Complete", &writers),
+        ("ListOpen", &writers),
+        ("GetReceipt", READERS),
+        ("ListReceipts", READERS),
+        ("VerifyLog", AUDITORS),
+    ];
+    let mut table = CallerTable::new(trust_domain)?;
+    for (method, callers) in rows {
+        let path = format!("/contextlayer.receipt.v1.ReceiptService/{method}");
+        table = table.allow(&path, callers)?;
+    }
+    Ok(table)
+}

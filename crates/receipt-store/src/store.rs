@@ -1,0 +1,332 @@
+//! Where the records are: the port, and its implementation on `cl-kv`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use cl_host::ids::Ids;
+use cl_kv::{Changes, Engine, Key, Kind, Precondition, Range, Sealed, Version};
+use cl_model::digest::Digest;
+use prost::Message;
+use zeroize::Zeroizing;
+
+use crate::core::records::{self, HeadRecord, NumberRecord, OperationKeyRecord};
+use crate::core::routing::{OperationId, SubjectTag, Tenant};
+use crate::error::Error;
+
+/// The receipts of a store, and what finds them again.
+///
+/// **Durable when?** When [`commit`](Self::commit) has returned `Ok`, or a later
+/// [`head`](Self::head) shows its commit id.
+///
+/// **Consistent how?** A commit is all or nothing. It names the head that it was computed from and
+/// is refused when that is not the head any more, so that commits are serialised, also among
+/// replicas. Reads are single moments; entries and places never change once they are there.
+///
+/// **Who retries?** The caller: after [`NotCommitted::Moved`] from the new head on, after
+/// [`NotCommitted::Failed`] only once it has looked at the head.
+///
+/// **What if absent?** `None`; only the head is always there.
+pub trait Store: Send + Sync {
+    /// A record.
+    fn get(&self, slot: &Slot) -> Result<Option<Zeroizing<Vec<u8>>>, Error>;
+
+    /// Records at one moment, in the order asked.
+    fn get_many(&self, slots: &[Slot]) -> Result<Vec<Option<Zeroizing<Vec<u8>>>>, Error>;
+
+    /// The head, and which writing of it this is.
+    fn head(&self) -> Result<(HeadRecord, Version), Error>;
+
+    /// The first `limit` operations whose deadlines have passed, the earliest first.
+    fn due(&self, now_ms: u64, limit: usize) -> Result<Vec<OperationKeyRecord>, Error>;
+
+    /// The first `limit` operations of a writer that are not settled, the earliest deadline first.
+    fn open(
+        &self,
+        writer: &str,
+        after: Option<&OperationKeyRecord>,
+        limit: usize,
+    ) -> Result<Vec<OperationKeyRecord>, Error>;
+
+    /// Stores changes and a new head, if the head is still the one that was read.
+    fn commit(
+        &self,
+        read: Version,
+        head: &HeadRecord,
+        changes: &BTreeMap<Slot, Option<Vec<u8>>>,
+    ) -> Result<(), NotCommitted>;
+}
+
+/// Why a commit was not acknowledged.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum NotCommitted {
+    /// Nothing was stored: the head is another one.
+    #[error("the head has moved")]
+    Moved,
+    /// Stored whole or not at all.
+    #[error(transparent)]
+    Failed(#[from] Error),
+}
+
+/// Names one record.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Slot {
+    /// An entry of the log, by sequence.
+    Entry(u64),
+    /// The sequence of a receipt, by its URN.
+    Receipt(Tenant, String),
+    /// What a writer's operation id was used for.
+    Operation(Tenant, String, OperationId),
+    /// The sequence of the successful consumption by an actor of a bundle.
+    Consumed(String, String),
+    /// How long a list is.
+    Size(Tenant, Selector),
+    /// A place of a list; the first is 1.
+    Place(Tenant, Selector, u64),
+    /// A writer's intent that is not settled.
+    Open(OperationKey),
+    /// How many intents of a writer are not settled.
+    OpenSize(String),
+    /// An intent whose deadline is to come.
+    Due(OperationKey),
+    /// The key that seals page tokens.
+    TokenKey,
+}
+
+/// An operation as indexes order it, by its deadline first.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct OperationKey {
+    deadline_ms: u64,
+    tenant: String,
+    writer: String,
+    operation_id: String,
+}
+
+impl From<OperationKeyRecord> for OperationKey {
+    fn from(record: OperationKeyRecord) -> Self {
+        Self {
+            deadline_ms: record.deadline_ms,
+            tenant: record.tenant,
+            writer: record.writer,
+            operation_id: record.operation_id,
+        }
+    }
+}
+
+/// The lists of one tenant's receipts that readers page through.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Selector {
+    /// All of them.
+    All,
+    /// Those of one subject.
+    Subject(SubjectTag),
+    /// Those of one operation.
+    Operation(String),
+    /// Those of one subject and operation.
+    Both(SubjectTag, String),
+}
+
+impl Selector {
+    /// The lists that an entry belongs to.
+    pub fn of_entry(tag: Option<&SubjectTag>, operation: &str) -> Vec<Self> {
+        let mut lists = vec![Self::All, Self::Operation(operation.to_owned())];
+        if let Some(tag) = tag {
+            lists.push(Self::Subject(tag.clone()));
+            lists.push(Self::Both(tag.clone(), operation.to_owned()));
+        }
+        lists
+    }
+
+    /// The list that has just what a reader asks for.
+    pub fn of_query(tag: Option<SubjectTag>, operation: Option<String>) -> Self {
+        match (tag, operation) {
+            (None, None) => Self::All,
+            (Some(tag), None) => Self::Subject(tag),
+            (None, Some(operation)) => Self::Operation(operation),
+            (Some(tag), Some(operation)) => Self::Both(tag, operation),
+        }
+    }
+
+    fn extend(&self, key: Key) -> Key {
+        match self {
+            Self::All => key.number(0),
+            Self::Subject(tag) => key.number(1).private(tag.as_str()),
+            Self::Operation(operation) => key.number(2).private(operation),
+            Self::Both(tag, operation) => key.number(3).private(tag.as_str()).private(operation),
+        }
+    }
+}
+
+const HEAD: Kind = Kind::new("head");
+const ENTRY: Kind = Kind::new("entry");
+const RECEIPT: Kind = Kind::new("receipt");
+const OPERATION: Kind = Kind::new("operation");
+const CONSUMED: Kind = Kind::new("consumed");
+const SIZE: Kind = Kind::new("size");
+const PLACE: Kind = Kind::new("place");
+const OPEN: Kind = Kind::new("open");
+const OPEN_SIZE: Kind = Kind::new("open-size");
+const DUE: Kind = Kind::new("due");
+const TOKEN_KEY: Kind = Kind::new("token-key");
+
+fn process(kind: Kind) -> Key {
+    cl_kv::Tenant::process().key(kind)
+}
+
+fn tenant(tenant: &Tenant, kind: Kind) -> Result<Key, Error> {
+    cl_kv::Tenant::parse(tenant.as_str())
+        .map(|tenant| tenant.key(kind))
+        .map_err(|_| Error::Internal("a tenant's name is no name to the engine"))
+}
+
+fn open_key(key: &OperationKey) -> Key {
+    process(OPEN)
+        .private(&key.writer)
+        .number(key.deadline_ms)
+        .private(&key.tenant)
+        .private(&key.operation_id)
+}
+
+impl Slot {
+    fn key(&self) -> Result<Key, Error> {
+        Ok(match self {
+            Self::Entry(sequence) => process(ENTRY).number(*sequence),
+            Self::Receipt(owner, reference) => tenant(owner, RECEIPT)?.private(reference),
+            Self::Operation(owner, writer, id) => tenant(owner, OPERATION)?
+                .private(writer)
+                .private(id.as_str()),
+            Self::Consumed(actor, bundle) => process(CONSUMED).private(actor).private(bundle),
+            Self::Size(owner, selector) => selector.extend(tenant(owner, SIZE)?),
+            Self::Place(owner, selector, position) => {
+                selector.extend(tenant(owner, PLACE)?).number(*position)
+            }
+            Self::Open(key) => open_key(key),
+            Self::OpenSize(writer) => process(OPEN_SIZE).private(writer),
+            Self::Due(key) => process(DUE)
+                .number(key.deadline_ms)
+                .private(&key.tenant)
+                .private(&key.writer)
+                .private(&key.operation_id),
+            Self::TokenKey => process(TOKEN_KEY),
+        })
+    }
+}
+
+/// The store on an engine of `cl-kv`, sealed.
+#[derive(Debug)]
+pub struct KvStore<E> {
+    sealed: Sealed<E>,
+}
+
+impl<E: Engine> KvStore<E> {
+    /// Takes a sealed engine; gives an empty one its head.
+    ///
+    /// Refuses one that has records and no head: the log was there, and its end is gone.
+    pub fn open(sealed: Sealed<E>, ids: &Arc<dyn Ids>) -> Result<Self, Error> {
+        let store = Self { sealed };
+        if store.sealed.get(process(HEAD))?.is_some() {
+            return Ok(store);
+        }
+        let is_used = store.get(&Slot::TokenKey)?.is_some()
+            || !store.sealed.scan(&Range::of(process(ENTRY), 1))?.is_empty();
+        if is_used {
+            return Err(Error::Corrupt("the log has lost its head"));
+        }
+        let mut token_key = Zeroizing::new([0; 32]);
+        ids.fill(&mut *token_key)
+            .map_err(|_| Error::Internal("no random bytes"))?;
+        let head = HeadRecord {
+            digest: Digest::ZERO.as_bytes().to_vec(),
+            ..HeadRecord::default()
+        };
+        let changes = Changes::new()
+            .require(process(HEAD), Precondition::Absent)
+            .put(process(HEAD), head.encode_to_vec())
+            .put(process(TOKEN_KEY), token_key.to_vec());
+        match store.sealed.apply(&changes) {
+            Ok(_) | Err(cl_kv::Error::Conflict { .. }) => Ok(store),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl<E: Engine> Store for KvStore<E> {
+    fn get(&self, slot: &Slot) -> Result<Option<Zeroizing<Vec<u8>>>, Error> {
+        let found = self.sealed.get(slot.key()?)?;
+        Ok(found.map(|opened| opened.value))
+    }
+
+    fn get_many(&self, slots: &[Slot]) -> Result<Vec<Option<Zeroizing<Vec<u8>>>>, Error> {
+        let keys = slots
+            .iter()
+            .map(|slot| slot.key().map(Into::into))
+            .collect::<Result<Vec<_>, Error>>()?;
+        let found = self.sealed.get_many(&keys)?;
+        Ok(found
+            .into_iter()
+            .map(|opened| opened.map(|opened| opened.value))
+            .collect())
+    }
+
+    fn head(&self) -> Result<(HeadRecord, Version), Error> {
+        let found = self.sealed.get(process(HEAD))?;
+        let opened = found.ok_or(Error::Corrupt("the log has lost its head"))?;
+        Ok((records::decode(&opened.value)?, opened.version))
+    }
+
+    fn due(&self, now_ms: u64, limit: usize) -> Result<Vec<OperationKeyRecord>, Error> {
+        let found = self.sealed.scan(&Range::of(process(DUE), limit))?;
+        let mut due: Vec<OperationKeyRecord> = found
+            .iter()
+            .map(|found| records::decode(&found.opened.value))
+            .collect::<Result<_, _>>()?;
+        due.retain(|key| key.deadline_ms <= now_ms);
+        Ok(due)
+    }
+
+    fn open(
+        &self,
+        writer: &str,
+        after: Option<&OperationKeyRecord>,
+        limit: usize,
+    ) -> Result<Vec<OperationKeyRecord>, Error> {
+        let mut range = Range::of(process(OPEN).private(writer), limit);
+        if let Some(after) = after {
+            range = range.after(open_key(&after.clone().into()));
+        }
+        let found = self.sealed.scan(&range)?;
+        found
+            .iter()
+            .map(|found| records::decode(&found.opened.value))
+            .collect()
+    }
+
+    fn commit(
+        &self,
+        read: Version,
+        head: &HeadRecord,
+        changes: &BTreeMap<Slot, Option<Vec<u8>>>,
+    ) -> Result<(), NotCommitted> {
+        let mut batch = Changes::new()
+            .require(process(HEAD), Precondition::Unchanged(read))
+            .put(process(HEAD), head.encode_to_vec());
+        for (slot, change) in changes {
+            let key = slot.key()?;
+            batch = match change {
+                Some(record) => batch.put(key, record.as_slice()),
+                None => batch.delete(key),
+            };
+        }
+        match self.sealed.apply(&batch) {
+            Ok(_) => Ok(()),
+            Err(cl_kv::Error::Conflict { .. }) => Err(NotCommitted::Moved),
+            Err(error) => Err(Error::from(error).into()),
+        }
+    }
+}
+
+/// A number that a record holds.
+pub fn number(record: Option<&Zeroizing<Vec<u8>>>) -> Result<Option<u64>, Error> {
+    record
+        .map(|bytes| records::decode::<NumberRecord>(bytes).map(|it| it.number))
+        .transpose()
+}

@@ -1,0 +1,98 @@
+//! Stored state that is not what was written.
+
+use cl_kv::{Changes, Key, Kind, Tenant};
+use cl_receipt_store::BuildError;
+use cl_wire::receipt::v1::verify_log_response::Result as Verdict;
+use tonic::Code;
+
+use crate::requests::{append, get};
+use crate::support::{AUDITOR, ENGINE, GATEWAY, Running, World, refusal, refused, sealed, verify};
+
+fn entry(sequence: u64) -> Key {
+    Tenant::process().key(Kind::new("entry")).number(sequence)
+}
+
+fn head() -> Key {
+    Tenant::process().key(Kind::new("head"))
+}
+
+/// A log of four entries.
+async fn filled() -> (World, Running) {
+    let world = World::new();
+    let store = world.start().await;
+    let mut writer = world.client(store.addr, ENGINE);
+    for number in 0..4 {
+        writer.append(append(number)).await.unwrap();
+    }
+    (world, store)
+}
+
+/// Someone who has the key-encryption key puts one value in place of another.
+fn change(world: &World, at: &Key, from: Option<&Key>) {
+    let store = sealed(world.engine.clone());
+    let changes = match from {
+        Some(from) => Changes::new().put(at, store.get(from).unwrap().unwrap().value.to_vec()),
+        None => Changes::new().delete(at),
+    };
+    store.apply(&changes).unwrap();
+}
+
+#[tokio::test]
+async fn the_first_fault_is_reported() {
+    for (sequence, from, code) in [
+        (2, None, "RECEIPT_LOG_TRUNCATED"),
+        (3, Some(1), "RECEIPT_LOG_CHAIN_MISMATCH"),
+        (5, Some(4), "RECEIPT_LOG_UNANCHORED_SUFFIX"),
+    ] {
+        let (world, store) = filled().await;
+        change(&world, &entry(sequence), from.map(entry).as_ref());
+        let auditor = &mut world.client(store.addr, AUDITOR);
+        let answer = verify(auditor).await;
+        assert_eq!(answer.checked_entries, sequence - 1);
+        let Some(Verdict::Fault(fault)) = answer.result else {
+            panic!("{code} was not noticed");
+        };
+        assert_eq!((fault.sequence, fault.code.as_str()), (sequence, code));
+    }
+}
+
+#[tokio::test]
+async fn a_value_that_does_not_decode_is_a_fault_and_a_data_loss() {
+    let (world, store) = filled().await;
+    let reader = &mut world.client(store.addr, GATEWAY);
+    let writer = &mut world.client(store.addr, ENGINE);
+    let reference = writer.append(append(1)).await.unwrap().into_inner();
+    let reference = reference.entry.unwrap().receipt_ref;
+    let broken = Changes::new().put(entry(2), vec![0xff; 40]);
+    sealed(world.engine.clone()).apply(&broken).unwrap();
+    let answer = reader.get_receipt(get("acme", &reference)).await;
+    assert_eq!(refusal(answer), refused(Code::DataLoss, "STORE_CORRUPT"));
+    let answer = verify(&mut world.client(store.addr, AUDITOR)).await;
+    let Some(Verdict::Fault(fault)) = answer.result else {
+        panic!("not noticed");
+    };
+    assert_eq!(
+        (fault.sequence, fault.code.as_str()),
+        (2, "RECEIPT_LOG_INVALID_ENTRY")
+    );
+}
+
+#[tokio::test]
+async fn a_log_whose_end_does_not_hold_together_is_not_served() {
+    let cut: [(&str, Key, Option<Key>); 4] = [
+        ("the last entry is gone", entry(4), None),
+        ("the last entry is another", entry(4), Some(entry(3))),
+        ("an entry follows", entry(5), Some(entry(4))),
+        ("the head is gone", head(), None),
+    ];
+    for (what, at, from) in cut {
+        let (world, store) = filled().await;
+        store.end().await;
+        change(&world, &at, from.as_ref());
+        let refused = world.refuses_to_start();
+        assert!(
+            matches!(refused, BuildError::Inconsistent(_) | BuildError::Store(_)),
+            "{what}: {refused}"
+        );
+    }
+}

@@ -1,0 +1,23 @@
+//! The receipt store over real gRPC and mutual TLS.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests"
+)]
+
+mod callers;
+mod concurrency;
+mod damage;
+mod faults;
+mod groups;
+mod intents;
+mod killed;
+mod lists;
+mod pki;
+mod privacy;
+mod process;
+mod refusals;
+mod requests;
+mod roundtrip;
+mod support;

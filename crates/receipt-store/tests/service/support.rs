@@ -1,0 +1,212 @@
+//! A store that runs in the test's own process, and clients of it.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cl_host::client::{ClientLimits, PeerChannel, Target};
+use cl_host::clock::{Clock, ManualClock};
+use cl_host::ids::{Ids, SystemIds};
+use cl_host::life::{
+    Ended, Listeners, ServeError, Server, Shutdown, SignalSender, Signals, Tasks, Timings,
+};
+use cl_host::telemetry::{Telemetry, TelemetryConfig};
+use cl_kv::{KeyEncryptionKey, MemoryEngine, Sealed};
+use cl_receipt_store::core::command::Rules;
+use cl_receipt_store::core::writers::Writers;
+use cl_receipt_store::error::Error;
+use cl_receipt_store::{BuildError, Deps, assemble, open_store};
+use cl_wire::receipt::v1::receipt_service_client::ReceiptServiceClient;
+use cl_wire::receipt::v1::verify_log_response::Result as Verdict;
+use cl_wire::receipt::v1::{
+    ListOpenRequest, ListOpenResponse, VerifyLogRequest, VerifyLogResponse,
+};
+use ring::rand::SystemRandom;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tonic::{Code, Status};
+use zeroize::Zeroizing;
+
+use crate::pki::{Authority, id};
+
+pub(crate) type Client = ReceiptServiceClient<PeerChannel>;
+
+/// Far more than anything here takes on a busy machine; only a hang reaches it.
+pub(crate) const HANG: Duration = Duration::from_secs(120);
+
+pub(crate) const STORE: &str = "exchange/cl-receipt-store";
+pub(crate) const ENGINE: &str = "exchange/cl-policy-engine";
+pub(crate) const ISSUER: &str = "exchange/cl-bundle-issuer";
+pub(crate) const GATEWAY: &str = "edge/cl-gateway";
+pub(crate) const AUDITOR: &str = "auditor/ann";
+pub(crate) const OPERATOR: &str = "operator/olga";
+
+pub(crate) const START_MS: i64 = 1_900_000_000_000;
+
+pub(crate) const WRITERS: &str = r#"{"writers_version":1,"writers":{
+    "spiffe://example.org/exchange/cl-policy-engine":{
+        "actors":["urn:cl:policy-engine:*","spiffe://*"],
+        "operations":["policy.*","bundle.consume","operation.*"],
+        "consumer_operations":[]},
+    "spiffe://example.org/exchange/cl-bundle-issuer":{
+        "actors":["urn:cl:bundle-issuer:*"],
+        "operations":["bundle.issue"],
+        "consumer_operations":["bundle.consume"]}}}"#;
+
+pub(crate) async fn within<F: Future>(what: &str, future: F) -> F::Output {
+    match tokio::time::timeout(HANG, future).await {
+        Ok(output) => output,
+        Err(_) => panic!("hangs: {what}"),
+    }
+}
+
+pub(crate) fn sealed(engine: MemoryEngine) -> Sealed<MemoryEngine> {
+    let kek = KeyEncryptionKey::new(Zeroizing::new([9; 32]));
+    Sealed::open(engine, kek, Arc::new(SystemRandom::new())).unwrap()
+}
+
+/// What outlives a restart.
+pub(crate) struct World {
+    pub(crate) authority: Authority,
+    pub(crate) engine: MemoryEngine,
+    pub(crate) clock: ManualClock,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self {
+            authority: Authority::new(),
+            engine: MemoryEngine::new(),
+            clock: ManualClock::new(START_MS),
+        }
+    }
+
+    pub(crate) fn deps(&self, shutdown: &Shutdown, tasks: &Tasks) -> Result<Deps, Error> {
+        let clock: Arc<dyn Clock> = Arc::new(self.clock.clone());
+        // Not seeded: commit ids and nonces must be fresh, also after a restart.
+        let ids: Arc<dyn Ids> = Arc::new(SystemIds::new(Arc::clone(&clock)));
+        Ok(Deps {
+            store: open_store(sealed(self.engine.clone()), &ids)?,
+            rules: Rules {
+                own_id: id(STORE).parse().unwrap(),
+                writers: Writers::parse(WRITERS.as_bytes()).unwrap(),
+            },
+            clock,
+            ids,
+            meter: telemetry().meter(),
+            shutdown: shutdown.clone(),
+            tasks: tasks.clone(),
+            sweep_interval: Duration::from_millis(5),
+        })
+    }
+
+    /// Why the store does not start.
+    pub(crate) fn refuses_to_start(&self) -> BuildError {
+        let shutdown = Shutdown::default();
+        let deps = self.deps(&shutdown, &Tasks::new(shutdown.clone()));
+        match deps.map_err(BuildError::from).and_then(assemble) {
+            Ok(_) => panic!("the store starts"),
+            Err(error) => error,
+        }
+    }
+
+    pub(crate) async fn start(&self) -> Running {
+        let main = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let admin = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let addr = main.local_addr().unwrap();
+        let shutdown = Shutdown::default();
+        let tasks = Tasks::new(shutdown.clone());
+        let app = assemble(self.deps(&shutdown, &tasks).unwrap()).unwrap();
+        let server = Server {
+            app,
+            credentials: self.authority.credentials(STORE),
+            telemetry: telemetry(),
+            timings: Timings {
+                lame_duck: Duration::ZERO,
+                max_call: HANG,
+                ..Timings::default()
+            },
+            shutdown,
+            tasks,
+        };
+        let (signals, receiver) = Signals::injected();
+        let serving = server.serve(Listeners { main, admin }, receiver);
+        Running {
+            addr,
+            signals,
+            task: tokio::spawn(serving),
+        }
+    }
+
+    pub(crate) fn client(&self, addr: SocketAddr, path: &str) -> Client {
+        client(&self.authority, addr, path)
+    }
+}
+
+pub(crate) fn telemetry() -> Telemetry {
+    let config = TelemetryConfig {
+        process: "test".to_owned(),
+        log_filter: "off".to_owned(),
+        otlp_endpoint: None,
+    };
+    Telemetry::build(&config, std::io::sink).unwrap().0
+}
+
+/// A store that serves.
+pub(crate) struct Running {
+    pub(crate) addr: SocketAddr,
+    pub(crate) signals: SignalSender,
+    task: JoinHandle<Result<Ended, ServeError>>,
+}
+
+impl Running {
+    /// Ends it as a signal does.
+    pub(crate) async fn end(self) -> Ended {
+        self.signals.send();
+        within("the store's end", self.task).await.unwrap().unwrap()
+    }
+}
+
+pub(crate) fn client(authority: &Authority, addr: SocketAddr, path: &str) -> Client {
+    let target = Target {
+        address: format!("localhost:{}", addr.port()),
+        id: id(STORE).parse().unwrap(),
+    };
+    let limits = ClientLimits {
+        connect_timeout: HANG,
+        default_deadline: HANG,
+        ..ClientLimits::default()
+    };
+    let channel = PeerChannel::new(target, authority.credentials(path), limits).unwrap();
+    ReceiptServiceClient::new(channel)
+}
+
+/// What a refusal says to a machine.
+pub(crate) fn refusal<T: std::fmt::Debug>(answer: Result<T, Status>) -> (Code, String) {
+    let status = answer.expect_err("refused");
+    let reason = cl_wire::status::reason(&status).expect("a reason");
+    (status.code(), reason)
+}
+
+pub(crate) fn refused(code: Code, reason: &str) -> (Code, String) {
+    (code, reason.to_owned())
+}
+
+pub(crate) async fn verify(auditor: &mut Client) -> VerifyLogResponse {
+    let answer = auditor.verify_log(VerifyLogRequest {}).await;
+    answer.unwrap().into_inner()
+}
+
+/// How many entries the log has; all of them verify.
+pub(crate) async fn verified_entries(auditor: &mut Client) -> u64 {
+    let answer = verify(auditor).await;
+    match answer.result.unwrap() {
+        Verdict::HeadDigest(_) => answer.checked_entries,
+        Verdict::Fault(fault) => panic!("{fault:?}"),
+    }
+}
+
+pub(crate) async fn open_intents(writer: &mut Client) -> ListOpenResponse {
+    let request = ListOpenRequest::default();
+    writer.list_open(request).await.unwrap().into_inner()
+}
