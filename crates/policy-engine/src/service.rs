@@ -140,7 +140,11 @@ impl PolicyEngine {
         let outcome = KeyValue::new("decision", decided.state().as_str());
         self.decisions.add(1, &[outcome]);
         let stored = self.current(&key).await?.ok_or(Error::Internal)?;
-        self.answer(&key, stored).await
+        match stored.standing.on_submission(digest) {
+            OnSubmission::Return => self.answer(&key, stored).await,
+            // Another submission has taken its place since.
+            OnSubmission::Replace | OnSubmission::Conflict => Err(Error::RequestIdConflict),
+        }
     }
 
     async fn judgement(

@@ -387,7 +387,8 @@ mod tests {
     #[test]
     fn refuses_what_it_does_not_know_or_cannot_keep() {
         assert_eq!(refusal(|_| ()), None);
-        let cases: &[(&str, fn(&mut Value))] = &[
+        type Change = fn(&mut Value);
+        let cases: &[(&str, Change)] = &[
             ("INVALID_POLICY the document itself", |it| {
                 it["delegations"] = json!([]);
             }),
