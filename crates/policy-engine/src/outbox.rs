@@ -66,7 +66,12 @@ impl Outbox {
         while !shutdown.is_requested() {
             pause = match self.deliver_all().await {
                 Ok(()) => PAUSE,
-                Err(_) => (pause * 2).min(MAX_PAUSE),
+                Err(error) => {
+                    if error.is_fault() {
+                        tracing::error!(%error, "the outbox cannot be read or settled");
+                    }
+                    (pause * 2).min(MAX_PAUSE)
+                }
             };
             tokio::select! {
                 () = shutdown.requested() => {}

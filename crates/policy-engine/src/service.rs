@@ -158,8 +158,14 @@ impl PolicyEngine {
             .has_begun(&tenant, &submission.operation_id, content)
             .await?
         {
-            // The same submission once more, after another one has taken its request's place.
-            return Err(Error::RequestIdConflict);
+            let again = self.current(&submission.key()).await?;
+            return Err(if again.map(|stored| stored.version) == replaces {
+                // The same submission once more, after another one has taken its request's place.
+                Error::RequestIdConflict
+            } else {
+                // The same call twice at once, and the other one was faster.
+                StoreError::Conflict.into()
+            });
         }
         let read = blocking(&self.store, move |store| {
             let Some(active) = store.active(&tenant)? else {

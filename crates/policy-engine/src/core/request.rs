@@ -86,3 +86,45 @@ pub enum InvalidBytes {
     #[error(transparent)]
     Refused(#[from] Refusal),
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Text that is nearly a document, so that the later checks see some of it.
+    fn nearly_json() -> impl Strategy<Value = Vec<u8>> {
+        let member = prop_oneof![
+            Just("\"type\":\"context_request\""),
+            Just("\"spec_version\":\"context-layer/0.2-draft\""),
+            Just("\"selectors\":[]"),
+            Just("\"policy\":{}"),
+            Just("\"snapshot_version\":1"),
+            Just("\"limits\":null"),
+        ];
+        let members = proptest::collection::vec(member, 0..5);
+        members.prop_map(|members| format!("{{{}}}", members.join(",")).into_bytes())
+    }
+
+    proptest! {
+        #[test]
+        fn foreign_bytes_are_refused_without_a_panic(
+            bytes in prop_oneof![proptest::collection::vec(any::<u8>(), 0..256), nearly_json()],
+        ) {
+            prop_assert!(ReadRequest::parse(bytes.clone()).is_err());
+            prop_assert!(ReadSnapshot::parse(bytes).is_err());
+        }
+    }
+
+    #[test]
+    fn bounds_come_before_parsing() {
+        let large = vec![b'['; MAX_DOCUMENT_BYTES + 1];
+        assert_eq!(
+            ReadRequest::parse(large).err(),
+            Some(InvalidBytes::TooLarge)
+        );
+        let spaced = ReadRequest::parse(b"{ }".to_vec()).err();
+        assert_eq!(spaced, Some(InvalidBytes::NotCanonical));
+    }
+}

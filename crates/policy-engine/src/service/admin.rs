@@ -174,8 +174,14 @@ impl PolicyEngine {
         }
         let content = content_of(Operation::ActivateSnapshot, digest, expected);
         if self.has_begun(tenant, operation_id, content).await? {
-            // It was active, and another one has taken its place since.
-            return Err(Error::SnapshotNotCurrent);
+            let again = self.active(tenant).await?.map(|active| active.digest);
+            return Err(if again == active {
+                // It was active, and another one has taken its place since.
+                Error::SnapshotNotCurrent
+            } else {
+                // The same call twice at once, and the other one was faster.
+                StoreError::Conflict.into()
+            });
         }
         let operation = Operation::ActivateSnapshot;
         self.preflight(tenant, operation).await?;

@@ -17,4 +17,5 @@ mod process;
 mod receipt_store;
 mod requests;
 mod snapshots;
+mod store;
 mod support;
