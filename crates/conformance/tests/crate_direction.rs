@@ -10,8 +10,8 @@ use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, PackageId};
 const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ("cl-model", &[]),
     ("cl-kv", &[]),
-    ("cl-host", &["cl-model"]),
     ("cl-wire", &["cl-model"]),
+    ("cl-host", &["cl-model"]),
     (
         "cl-policy-engine",
         &["cl-host", "cl-kv", "cl-model", "cl-wire"],

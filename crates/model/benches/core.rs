@@ -35,11 +35,9 @@ use serde_json::{Value, json};
 /// How many claims the bundle has.
 const CLAIMS: usize = 8;
 
-/// Rounds of one row; each round times the operation and its floor once.
-const ROUNDS: usize = 400;
-
-/// Repetitions within a round, so that one reading is well above the clock's resolution.
-const REPEATS: u32 = 20;
+/// Rounds of one row. Each round times one call of the operation and one of its floor: a reading
+/// must be short beside a scheduler's time slice, or a busy machine would slow the longer one more.
+const ROUNDS: usize = 5000;
 
 struct Row {
     name: &'static str,
@@ -82,10 +80,8 @@ fn measure<A, B>(
 )]
 fn time<T>(work: &mut impl FnMut() -> T) -> Duration {
     let start = Instant::now();
-    for _ in 0..REPEATS {
-        black_box(work());
-    }
-    start.elapsed() / REPEATS
+    black_box(work());
+    start.elapsed()
 }
 
 fn median(mut times: Vec<Duration>) -> Duration {

@@ -3,6 +3,8 @@
 //! Numbers live in the binary64 domain: integers beyond 2^53 are written as the nearest double,
 //! as ECMAScript would (see [`crate::json::Integers`] for the entry that refuses them instead).
 
+use std::cmp::Ordering;
+
 use serde_json::{Map, Number, Value};
 
 use crate::json::MAX_SAFE_INTEGER;
@@ -80,11 +82,14 @@ impl MemberTexts {
 /// Compares two strings by UTF-16 code units, the order of member names in canonical JSON.
 ///
 /// It differs from the order of code points only between U+E000..U+FFFF and what lies above.
-pub fn cmp_utf16(left: &str, right: &str) -> std::cmp::Ordering {
-    if is_below_surrogates(left) && is_below_surrogates(right) {
-        return left.cmp(right);
+pub fn cmp_utf16(left: &str, right: &str) -> Ordering {
+    let differs = |(left, right): &(u8, u8)| left != right;
+    match left.bytes().zip(right.bytes()).find(differs) {
+        // Lead bytes from 0xEE on are U+E000 and above, which surrogates come before.
+        Some((0xEE.., 0xEE..)) => left.encode_utf16().cmp(right.encode_utf16()),
+        Some((left, right)) => left.cmp(&right),
+        None => left.len().cmp(&right.len()),
     }
-    left.encode_utf16().cmp(right.encode_utf16())
 }
 
 /// Sorts strings by UTF-16 code units and removes repeats.
@@ -117,33 +122,33 @@ fn write_value(out: &mut String, value: &Value) {
 }
 
 fn write_object(out: &mut String, object: &Map<String, Value>, left_out: &[&str]) {
-    out.push('{');
-    let mut is_first = true;
-    let mut write_member = |name: &str, value: &Value| {
-        if left_out.contains(&name) {
-            return;
-        }
-        if !is_first {
-            out.push(',');
-        }
-        is_first = false;
-        write_string(out, name);
-        out.push(':');
-        write_value(out, value);
-    };
-    // The map usually iterates in the right order already: by code point, with plain names.
-    let is_in_order =
-        object.keys().all(|name| is_below_surrogates(name)) && object.keys().is_sorted();
-    if is_in_order {
-        object
-            .iter()
-            .for_each(|(name, value)| write_member(name, value));
+    // The map iterates by code point, which is nearly always the right order already.
+    if object
+        .keys()
+        .is_sorted_by(|left, right| cmp_utf16(left, right) == Ordering::Less)
+    {
+        write_members(out, object.iter(), left_out);
     } else {
         let mut members: Vec<_> = object.iter().collect();
         members.sort_by(|(left, _), (right, _)| cmp_utf16(left, right));
-        members
-            .into_iter()
-            .for_each(|(name, value)| write_member(name, value));
+        write_members(out, members.into_iter(), left_out);
+    }
+}
+
+fn write_members<'a>(
+    out: &mut String,
+    members: impl Iterator<Item = (&'a String, &'a Value)>,
+    left_out: &[&str],
+) {
+    out.push('{');
+    let kept = members.filter(|(name, _)| !left_out.contains(&name.as_str()));
+    for (index, (name, value)) in kept.enumerate() {
+        if index > 0 {
+            out.push(',');
+        }
+        write_string(out, name);
+        out.push(':');
+        write_value(out, value);
     }
     out.push('}');
 }
@@ -212,11 +217,6 @@ fn write_escape(out: &mut String, byte: u8) {
             return;
         }
     });
-}
-
-/// Whether all of a string lies below U+E000, where UTF-8 and UTF-16 order agree.
-fn is_below_surrogates(text: &str) -> bool {
-    text.bytes().all(|byte| byte < 0xEE)
 }
 
 #[cfg(test)]

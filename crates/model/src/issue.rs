@@ -9,10 +9,10 @@ use crate::envelope::MAX_ENVELOPE_BYTES;
 use crate::forbidden::has_vault_reference;
 use crate::json::read::Group;
 use crate::key::SigningKey;
-use crate::list::UniqueList;
+use crate::list::{List, UniqueList};
 use crate::object::{
-    ContextRequest, MemoryWrite, Outcome, RawVaultResolution, ReceiptContract, Restrictions,
-    ScopedContextBundle, ScopedContextBundleType,
+    ContextItem, ContextRequest, MemoryWrite, Outcome, ProvenanceMap, RawVaultResolution,
+    ReceiptContract, Restrictions, ScopedContextBundle, ScopedContextBundleType,
 };
 use crate::opaque::opaque_debug;
 use crate::part::{
@@ -157,10 +157,17 @@ impl Issuance<'_> {
         projection: Projection,
         expires_at: UnixTime,
     ) -> Result<(ScopedContextBundle, String), Refusal> {
-        let context_text = projection.context_text.clone();
-        let mut bundle = self.unsigned(projection, expires_at)?;
+        let Projection {
+            context,
+            context_text,
+            provenance,
+        } = projection;
+        let mut bundle = self.unsigned(context, provenance, expires_at)?;
         let mut unsigned = Map::new();
+        // The context is in canonical text already, and by far the largest member.
+        let context = bundle.context.take();
         bundle.put_into(&mut unsigned);
+        bundle.context = context;
         unsigned.remove("id");
         unsigned.remove("context");
         let mut members = MemberTexts::of(&unsigned);
@@ -178,7 +185,8 @@ impl Issuance<'_> {
     /// The bundle before its id and digest are known.
     fn unsigned(
         &self,
-        projection: Projection,
+        context: List<ContextItem, 1, 64>,
+        provenance: ProvenanceMap,
         expires_at: UnixTime,
     ) -> Result<ScopedContextBundle, Refusal> {
         let (request, decision) = (self.request, self.decision.decision());
@@ -211,8 +219,8 @@ impl Issuance<'_> {
             issued_at: self.now.into(),
             expires_at: expires_at.into(),
             single_use: AlwaysTrue,
-            context: projection.context,
-            provenance: projection.provenance,
+            context,
+            provenance,
             instructions: UniqueList::new(instructions.to_vec()).ok_or(Code::InvalidPolicy)?,
             capabilities: UniqueList::new(capabilities).ok_or(Code::InvalidBundle)?,
             restrictions: Restrictions {

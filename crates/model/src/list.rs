@@ -22,6 +22,13 @@ impl<T, const MIN: usize, const MAX: usize> List<T, MIN, MAX> {
     }
 }
 
+impl<T, const MIN: usize, const MAX: usize> List<T, MIN, MAX> {
+    /// Moves the elements out for a while; the caller puts them back before anyone looks.
+    pub(crate) fn take(&mut self) -> Self {
+        Self(std::mem::take(&mut self.0))
+    }
+}
+
 impl<T, const MIN: usize, const MAX: usize> Deref for List<T, MIN, MAX> {
     type Target = [T];
 

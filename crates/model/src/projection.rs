@@ -1,6 +1,6 @@
 //! From candidate claims to what a bundle may disclose of them (spec 8.2 steps 5 and 6).
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
@@ -46,7 +46,7 @@ impl Projection {
         decision: &VerifiedDecision,
         aliases: &AliasScheme,
     ) -> Result<Self, Refusal> {
-        let projector = Projector::new(decision, aliases);
+        let mut projector = Projector::new(decision, aliases);
         let mut items = Vec::new();
         let mut provenance = BTreeMap::new();
         for (index, candidate) in candidates.iter().enumerate() {
@@ -93,6 +93,8 @@ struct Projector<'a> {
     aliases: &'a AliasScheme,
     granted: HashSet<&'a Predicate>,
     effects: Effects,
+    /// Sources seen so far: claims of one event share it.
+    known: HashMap<String, Provenance>,
 }
 
 impl<'a> Projector<'a> {
@@ -103,6 +105,7 @@ impl<'a> Projector<'a> {
             aliases,
             granted: selectors.map(|selector| &selector.predicate).collect(),
             effects: Effects::of(&decision.decision().transform_requirements),
+            known: HashMap::new(),
         }
     }
 
@@ -113,21 +116,18 @@ impl<'a> Projector<'a> {
         is_disclosed.then_some(predicate)
     }
 
-    fn sources(&self, members: &Map<String, Value>) -> Result<Vec<Provenance>, Code> {
+    fn sources(&mut self, members: &Map<String, Value>) -> Result<Vec<Provenance>, Code> {
         let present = |name: &str| members.get(name).filter(|value| !value.is_null());
         let sources = present("provenance_refs").or_else(|| present("provenance_handles"));
         let Some(sources) = sources else {
             return Err(Code::ClaimProvenanceRequired);
         };
         let sources = sources.as_array().ok_or(Code::InvalidStringList)?;
-        let request = &self.decision.decision().request_ref;
-        let mut derived = sources
-            .iter()
-            .map(|source| match source.as_str() {
-                Some(source) if !source.is_empty() => Ok(self.aliases.provenance(source, request)),
-                Some(_) | None => Err(Code::InvalidStringList),
-            })
-            .collect::<Result<Vec<_>, _>>()?;
+        let mut derived = Vec::with_capacity(sources.len());
+        for source in sources {
+            let source = source.as_str().filter(|source| !source.is_empty());
+            derived.push(self.provenance(source.ok_or(Code::InvalidStringList)?));
+        }
         derived.sort_unstable();
         derived.dedup();
         match derived.len() {
@@ -135,6 +135,16 @@ impl<'a> Projector<'a> {
             1..=32 => Ok(derived),
             _ => Err(Code::TooManyProvenanceHandles),
         }
+    }
+
+    fn provenance(&mut self, source: &str) -> Provenance {
+        if let Some(known) = self.known.get(source) {
+            return *known;
+        }
+        let request = &self.decision.decision().request_ref;
+        let provenance = self.aliases.provenance(source, request);
+        self.known.insert(source.to_owned(), provenance);
+        provenance
     }
 
     fn item(
