@@ -9,9 +9,13 @@ use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, PackageId};
 /// The workspace crates that each may depend on. A crate that is missing here fails the test.
 const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ("cl-model", &[]),
-    ("cl-host", &["cl-model"]),
     ("cl-kv", &[]),
     ("cl-wire", &["cl-model"]),
+    ("cl-host", &["cl-model"]),
+    (
+        "cl-policy-engine",
+        &["cl-host", "cl-kv", "cl-model", "cl-wire"],
+    ),
     (
         "cl-receipt-store",
         &["cl-host", "cl-kv", "cl-model", "cl-wire"],

@@ -1,5 +1,6 @@
 //! What subjects and sources are called outside the vault (spec 5, 7.5, 11.3).
 
+use data_encoding::BASE64URL_NOPAD;
 use serde_json::{Value, json};
 
 use crate::canonical;
@@ -10,6 +11,8 @@ use crate::urn::{Alias, ProvenanceRef, RequestId};
 
 const ALIAS_DOMAIN: &str = "context-layer/subject-alias/v1";
 const HANDLE_DOMAIN: &str = "context-layer/provenance-handle/v1";
+const TENANT_DOMAIN: &str = "context-layer/tenant-alias/v1";
+const TAG_DOMAIN: &str = "context-layer/subject-tag/v1";
 
 /// How aliases and handles are derived.
 #[derive(Debug)]
@@ -52,12 +55,26 @@ impl AliasScheme {
     fn derive(&self, domain: &str, value: &Value) -> Digest {
         match self {
             Self::Parity => Digest::of_json(value),
-            Self::Keyed(key) => {
-                let message = format!("{domain}\0{}", canonical::to_text(value));
-                Digest::from(key.tag(message.as_bytes()))
-            }
+            Self::Keyed(key) => derive(key, domain, value),
         }
     }
+}
+
+/// What a tenant is called in receipts of operations that have no subject.
+pub fn tenant_alias(key: &MacKey, tenant: &str) -> Alias {
+    Alias::from_digest(derive(key, TENANT_DOMAIN, &json!({"tenant": tenant})))
+}
+
+/// The stable tag under which the receipts of one subject are found: 43 characters of unpadded
+/// base64url. Policy engine and vault share its key.
+pub fn subject_tag(key: &MacKey, tenant: &str, subject_ref: &str) -> String {
+    let value = json!({"tenant": tenant, "subject_ref": subject_ref});
+    BASE64URL_NOPAD.encode(derive(key, TAG_DOMAIN, &value).as_bytes())
+}
+
+fn derive(key: &MacKey, domain: &str, value: &Value) -> Digest {
+    let message = format!("{domain}\0{}", canonical::to_text(value));
+    Digest::from(key.tag(message.as_bytes()))
 }
 
 /// One source as a bundle names it: a handle for its items, a reference for the vault.
@@ -115,5 +132,17 @@ mod tests {
         let handle = |scheme: &AliasScheme, tail| scheme.provenance("e:1", &request(tail)).handle();
         assert_ne!(handle(&one, "a"), handle(&one, "b"));
         assert_ne!(handle(&one, "a"), handle(&AliasScheme::Parity, "a"));
+    }
+
+    #[test]
+    fn subject_tags_are_stable_within_a_tenant_and_differ_across() {
+        let key = |byte| MacKey::from_seed(&Seed::new(&[byte; 32]).expect("32 bytes"));
+        let tag = subject_tag(&key(1), "a", "s:1");
+        assert_eq!(tag.len(), 43);
+        assert_eq!(tag, subject_tag(&key(1), "a", "s:1"));
+        assert_ne!(tag, subject_tag(&key(1), "b", "s:1"));
+        assert_ne!(tag, subject_tag(&key(1), "a", "s:2"));
+        assert_ne!(tag, subject_tag(&key(2), "a", "s:1"));
+        assert_ne!(tenant_alias(&key(1), "a"), tenant_alias(&key(1), "b"));
     }
 }

@@ -157,6 +157,12 @@ impl MemberName for crate::scalar::Name {
     }
 }
 
+impl MemberName for crate::scalar::Predicate {
+    fn from_name(name: &str) -> Option<Self> {
+        Self::new(name)
+    }
+}
+
 impl MemberName for crate::scalar::Namespace {
     fn from_name(name: &str) -> Option<Self> {
         Self::new(name)

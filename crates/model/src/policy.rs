@@ -5,6 +5,7 @@ mod asked;
 mod evaluate;
 mod list;
 mod scope;
+mod snapshot;
 
 pub use self::approval::{
     Approval, ApprovalRule, ApprovedScope, PresentedApproval, VerifierOutcome,
@@ -12,6 +13,10 @@ pub use self::approval::{
 pub use self::asked::Asked;
 pub use self::evaluate::{Evaluation, VerifiedDecision};
 pub use self::list::ListPolicy;
+pub use self::snapshot::{
+    Approver, Assurance, RegisteredClient, RegisteredPredicate, RequestLimits, ResolveLimits,
+    Snapshot, SnapshotDocument, SnapshotVersion,
+};
 
 /// Whether a required receipt store is ready for an operation (spec 8, 11.9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

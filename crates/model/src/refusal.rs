@@ -67,9 +67,12 @@ impl From<Code> for Refusal {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place(Vec<Step>);
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Step {
+/// One step of a [`Place`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Into the member with this name.
     Member(&'static str),
+    /// Into the array element at this index.
     Index(usize),
 }
 
@@ -82,6 +85,11 @@ impl Place {
     /// Whether this is the top-level member `name`.
     pub fn is_member(&self, name: &str) -> bool {
         matches!(self.0.as_slice(), [Step::Member(member)] if *member == name)
+    }
+
+    /// The steps from the root to the place.
+    pub fn steps(&self) -> &[Step] {
+        &self.0
     }
 
     /// Prepends the member that holds the place so far.
@@ -168,6 +176,7 @@ codes! {
     InvalidReceiptRequirement = "INVALID_RECEIPT_REQUIREMENT", "receipt level and required flag do not agree";
     InvalidPolicy = "INVALID_POLICY", "the policy document is malformed";
     InvalidPolicyPurposeCode = "INVALID_POLICY_PURPOSE_CODE", "the policy allows an invalid purpose code";
+    RecipientKeyUnsupported = "RECIPIENT_KEY_UNSUPPORTED", "bundles cannot be sealed to recipient keys yet, so none may be registered";
     AmbiguousPolicyScope = "AMBIGUOUS_POLICY_SCOPE", "the policy lists scope both as ordinary and as gated";
     UnsupportedTransform = "UNSUPPORTED_TRANSFORM", "a transform is outside the grammar or over the limit of 64";
     InvalidPolicyDecision = "INVALID_POLICY_DECISION", "the decision does not fit its closed schema";

@@ -1,7 +1,7 @@
 //! From JSON trees to typed objects and back.
 //!
 //! `#[derive(Deserialize)]` is not used: it takes arrays for objects, maps for enum strings, and
-//! null for a missing member, all of which the closed schemas refuse (spec 6.3). The [`object!`]
+//! null for a missing member, all of which the closed schemas refuse (spec 6.3). The `object!`
 //! macro declares a struct whose fields are exactly the members of a closed object.
 
 use std::fmt;

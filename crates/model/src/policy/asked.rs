@@ -39,6 +39,7 @@ pub struct Asked {
     pub(super) retention_seconds: u64,
     pub(super) receipts: ReceiptRequirement,
     pub(super) expires_at: Option<UnixTime>,
+    pub(super) denials: Vec<&'static str>,
 }
 
 /// A requester with a principal.
@@ -98,6 +99,7 @@ impl Asked {
                 .get("expires_at")
                 .and_then(Value::as_str)
                 .and_then(UnixTime::parse),
+            denials: Vec::new(),
         })
     }
 
@@ -108,6 +110,14 @@ impl Asked {
     /// None in practice: whatever fits the schema can be read.
     pub fn of(request: &ContextRequest) -> Result<Self, Refusal> {
         Self::read(&request.to_json())
+    }
+
+    /// Denies the request for a reason that only the host can see, such as a requester who is not
+    /// the one that the request names. The reasons are recorded first, in the order given.
+    #[must_use]
+    pub fn denied_for(mut self, reasons: impl IntoIterator<Item = &'static str>) -> Self {
+        self.denials.extend(reasons);
+        self
     }
 
     /// The digest of the whole request.

@@ -151,7 +151,9 @@ impl Evaluation<'_> {
                 DecisionState::Deny
             } else {
                 transforms = self.transforms(&scope.selectors.granted)?;
-                if scope.is_withheld() || retention_is_cut || !transforms.is_empty() {
+                let is_reduced =
+                    !transforms.is_empty() || self.policy.has_projection(&scope.selectors.granted);
+                if scope.is_withheld() || retention_is_cut || is_reduced {
                     DecisionState::AllowWithReductions
                 } else {
                     DecisionState::Allow
@@ -302,48 +304,49 @@ fn as_selectors(names: Vec<&str>) -> Value {
 /// The reasons that deny whatever is asked for, in the order in which they are recorded.
 fn hard_reasons(evaluation: &Evaluation<'_>) -> Vec<&'static str> {
     let (request, policy) = (evaluation.request, evaluation.policy);
-    let reasons = [
-        (!request.is_supported, "UNSUPPORTED_REQUEST"),
-        (request.id.is_none(), "REQUEST_ID_MISSING"),
-        (request.subject.is_none(), "SUBJECT_MISSING"),
-    ]
-    .into_iter()
-    .chain(requester_reasons(request, policy))
-    .chain(recipient_reasons(request, policy))
-    .chain(purpose_reasons(request, policy))
-    .chain([
-        (
-            !policy.tasks.contains(&request.task_kind),
-            "TASK_NOT_ALLOWED",
-        ),
-        (
-            request
-                .expires_at
-                .is_some_and(|ends| ends <= evaluation.now),
-            "REQUEST_EXPIRED",
-        ),
-        (request.expires_at.is_none(), "REQUEST_EXPIRY_INVALID"),
-        (
-            request.retention_mode != policy.retention_mode.as_str(),
-            "RETENTION_MODE_NOT_ALLOWED",
-        ),
-        (policy.is_rate_limited, "RATE_LIMIT_EXCEEDED"),
-        (policy.is_anomalous, "ANOMALY_STATE_BLOCKED"),
-        (request.selectors.is_empty(), "SELECTORS_EMPTY"),
-        (request.actions.is_empty(), "ACTIONS_EMPTY"),
-        (
-            has_wildcard(&request.selectors),
-            "SELECTOR_WILDCARD_NOT_ALLOWED",
-        ),
-        (
-            has_wildcard(&request.actions),
-            "ACTION_WILDCARD_NOT_ALLOWED",
-        ),
-        (
-            evaluation.preflight_status() == PreflightStatus::Unavailable,
-            "RECEIPT_PREFLIGHT_FAILED",
-        ),
-    ]);
+    let of_the_host = request.denials.iter().map(|reason| (true, *reason));
+    let reasons = of_the_host
+        .chain([
+            (!request.is_supported, "UNSUPPORTED_REQUEST"),
+            (request.id.is_none(), "REQUEST_ID_MISSING"),
+            (request.subject.is_none(), "SUBJECT_MISSING"),
+        ])
+        .chain(requester_reasons(request, policy))
+        .chain(recipient_reasons(request, policy))
+        .chain(purpose_reasons(request, policy))
+        .chain([
+            (
+                !policy.tasks.contains(&request.task_kind),
+                "TASK_NOT_ALLOWED",
+            ),
+            (
+                request
+                    .expires_at
+                    .is_some_and(|ends| ends <= evaluation.now),
+                "REQUEST_EXPIRED",
+            ),
+            (request.expires_at.is_none(), "REQUEST_EXPIRY_INVALID"),
+            (
+                request.retention_mode != policy.retention_mode.as_str(),
+                "RETENTION_MODE_NOT_ALLOWED",
+            ),
+            (policy.is_rate_limited, "RATE_LIMIT_EXCEEDED"),
+            (policy.is_anomalous, "ANOMALY_STATE_BLOCKED"),
+            (request.selectors.is_empty(), "SELECTORS_EMPTY"),
+            (request.actions.is_empty(), "ACTIONS_EMPTY"),
+            (
+                has_wildcard(&request.selectors),
+                "SELECTOR_WILDCARD_NOT_ALLOWED",
+            ),
+            (
+                has_wildcard(&request.actions),
+                "ACTION_WILDCARD_NOT_ALLOWED",
+            ),
+            (
+                evaluation.preflight_status() == PreflightStatus::Unavailable,
+                "RECEIPT_PREFLIGHT_FAILED",
+            ),
+        ]);
     reasons
         .filter(|(applies, _)| *applies)
         .map(|(_, reason)| reason)

@@ -45,6 +45,8 @@ pub struct ListPolicy {
     pub(super) instructions: Vec<Text<1, 500>>,
     pub(super) is_rate_limited: bool,
     pub(super) is_anomalous: bool,
+    /// Predicates whose values leave in a form that the decision's own grammar cannot state.
+    pub(super) projected: HashSet<String>,
 }
 
 /// What of one kind of scope is allowed at once, and what after an approval.
@@ -65,21 +67,34 @@ impl ListPolicy {
     /// [`Code::InvalidPolicyPurposeCode`], [`Code::AmbiguousPolicyScope`], [`Code::InvalidString`],
     /// [`Code::InvalidPositiveInteger`] or [`Code::UnsupportedTransform`], with the place.
     pub fn read(document: &Value) -> Result<Self, Refusal> {
-        let members = Members(document.as_object().ok_or(Code::InvalidObject)?);
+        let members = Members::of(document)?;
+        let snapshot = members.snapshot(Digest::of_json(document))?;
+        Self::within(document, snapshot, HashSet::new())
+    }
+
+    /// Reads the policy that is a part of a larger document: `snapshot` is the version and digest of
+    /// the whole, and `projected` are the predicates that the rest of it projects further, which
+    /// makes a grant of one a reduced grant.
+    pub(super) fn within(
+        document: &Value,
+        snapshot: PolicySnapshot,
+        projected: HashSet<String>,
+    ) -> Result<Self, Refusal> {
+        let members = Members::of(document)?;
         let selectors = members.gate("allowed_selectors", "approval_required_selectors")?;
         let purpose_codes = members.list("allowed_purpose_codes")?;
         if !purpose_codes
             .iter()
             .all(|code| PurposeCode::new(code).is_some())
         {
-            return Err(refused(
+            return Err(Refusal::at_member(
                 Code::InvalidPolicyPurposeCode,
                 "allowed_purpose_codes",
             ));
         }
         let (retention_mode, max_retention_seconds) = members.maximum_retention()?;
         Ok(Self {
-            snapshot: members.snapshot(Digest::of_json(document))?,
+            snapshot,
             issuer: members.issuer()?,
             subjects: members.list("allowed_subjects")?,
             requesters: members.list("allowed_requesters")?,
@@ -106,6 +121,7 @@ impl ListPolicy {
             is_anomalous: members
                 .get("anomaly_state")
                 .is_some_and(|state| is_truthy(state) && state != "normal"),
+            projected,
         })
     }
 
@@ -113,12 +129,28 @@ impl ListPolicy {
     pub const fn snapshot(&self) -> &PolicySnapshot {
         &self.snapshot
     }
+
+    /// The policy engine that decides by this document.
+    pub const fn issuer(&self) -> &Issuer {
+        &self.issuer
+    }
+
+    pub(super) fn has_projection(&self, granted: &[&str]) -> bool {
+        granted.iter().any(|name| self.projected.contains(*name))
+    }
 }
 
 /// The members of a policy document. Null is a value like any other: it is not absence.
 struct Members<'a>(&'a Map<String, Value>);
 
-impl Members<'_> {
+impl<'a> Members<'a> {
+    fn of(document: &'a Value) -> Result<Self, Refusal> {
+        document
+            .as_object()
+            .map(Self)
+            .ok_or_else(|| Code::InvalidObject.into())
+    }
+
     fn get(&self, name: &str) -> Option<&Value> {
         self.0.get(name)
     }

@@ -1,0 +1,463 @@
+//! The production policy snapshot: a list-style policy and everything it is read with.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use super::ListPolicy;
+use crate::digest::Digest;
+use crate::grant::{ProjectionStep, ResolveRule};
+use crate::json::read::{FromJson, Nullable, choice, constant, object};
+use crate::list::{Dictionary, List, UniqueList};
+use crate::object::ClaimStatus;
+use crate::part::{Label, PolicySnapshot, Trust};
+use crate::refusal::{Code, Refusal};
+use crate::scalar::{AnyJson, Bounded, Confidence, Name, Predicate, Reference, Text};
+use crate::time::{Timestamp, UnixTime};
+
+/// The most entries of each registry.
+const MAX_ENTRIES: usize = 4096;
+
+/// What the list-style policy inside a snapshot may say. Its version is the snapshot's own.
+const POLICY_MEMBERS: &[&str] = &[
+    "allowed_actions",
+    "allowed_authentication_methods",
+    "allowed_clients",
+    "allowed_onward_disclosure",
+    "allowed_purpose_codes",
+    "allowed_recipients",
+    "allowed_requesters",
+    "allowed_selectors",
+    "allowed_subjects",
+    "allowed_tasks",
+    "anomaly_state",
+    "approval_required_actions",
+    "approval_required_selectors",
+    "bundle_instructions",
+    "decision_ttl_seconds",
+    "issuer",
+    "maximum_retention",
+    "rate_limit_ok",
+    "require_receipts",
+    "transforms",
+];
+
+constant! {
+    /// The version of the snapshot document.
+    pub struct SnapshotVersion = 1;
+}
+
+choice! {
+    /// How surely a credential stands for its principal, weakest first.
+    pub enum Assurance {
+        /// The identity was claimed, and little checked.
+        Low = "low",
+        /// It was checked when the credential was given out.
+        Substantial = "substantial",
+        /// And the credential is held in hardware or proved by more than one factor.
+        High = "high",
+    }
+}
+
+object! {
+    /// A predicate that this tenant knows.
+    pub struct RegisteredPredicate {
+        /// The datatype of its values.
+        datatype: Name,
+        /// How private its values are; restricted unless stated.
+        label: Option<Label>,
+    }
+}
+
+object! {
+    /// Which claims of a predicate may be resolved. What is missing has its default.
+    pub struct ResolveLimits {
+        /// The highest sensitivity; by default the predicate's label.
+        max_label: Option<Label>,
+        /// The lowest trust in a source; by default untrusted.
+        min_trust: Option<Trust>,
+        /// The lowest confidence; by default 0.
+        min_confidence: Option<Confidence>,
+        /// The statuses; by default asserted, derived and disputed.
+        statuses: Option<UniqueList<ClaimStatus, 1, 5>>,
+        /// Further projections; by default none.
+        projections: Option<UniqueList<ProjectionStep, 0, 2>>,
+    }
+}
+
+object! {
+    /// A client instance, and who may act through it.
+    pub struct RegisteredClient {
+        /// The client instance, as its credential names it.
+        client_instance: Reference,
+        /// The principals that it acts for.
+        principals: UniqueList<Reference, 1, 64>,
+    }
+}
+
+object! {
+    /// A person who may approve gated scope.
+    pub struct Approver {
+        /// The person.
+        principal: Reference,
+        /// The subjects for whom.
+        subjects: UniqueList<Reference, 1, 256>,
+    }
+}
+
+object! {
+    /// Limits of a single request. What is missing does not limit.
+    pub struct RequestLimits {
+        /// The most selectors.
+        max_selectors: Option<Bounded<1, 64>>,
+        /// The most actions.
+        max_actions: Option<Bounded<1, 64>>,
+        /// The longest time from the evaluation to the request's end, in seconds.
+        max_lifetime_seconds: Option<Bounded<1, 31_536_000>>,
+        /// The lowest assurance of the requester's credential.
+        min_assurance: Option<Assurance>,
+    }
+}
+
+object! {
+    /// The document as a whole.
+    pub struct SnapshotDocument {
+        /// The version of this document's form.
+        snapshot_version: SnapshotVersion,
+        /// The version that the tenant gives it, 1 to 240 characters.
+        version: Text<1, 240>,
+        /// The list-style policy.
+        policy: AnyJson,
+        /// The predicate registry.
+        predicates: Dictionary<Predicate, RegisteredPredicate, 0, MAX_ENTRIES>,
+        /// Limits on what may be resolved, for predicates that depart from the defaults.
+        resolve: Dictionary<Predicate, ResolveLimits, 0, MAX_ENTRIES>,
+        /// The registered clients.
+        clients: List<RegisteredClient, 0, MAX_ENTRIES>,
+        /// Who may approve for whom.
+        approvers: List<Approver, 0, MAX_ENTRIES>,
+        /// Limits of a single request.
+        limits: RequestLimits,
+        /// Encryption keys of recipients: none can be registered yet.
+        recipient_keys: Option<AnyJson>,
+        /// When it stops being usable; null for never.
+        expires_at: Nullable<Timestamp>,
+    }
+}
+
+/// A policy snapshot whose parts agree with each other. Only [`Snapshot::read`] makes one.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    document: SnapshotDocument,
+    policy: ListPolicy,
+}
+
+impl Snapshot {
+    /// Reads a snapshot document; the digest covers all of it, and members that the form does not
+    /// know refuse it.
+    ///
+    /// # Errors
+    ///
+    /// [`Code::InvalidPolicy`] if it departs from its form, if a predicate of the policy, or with
+    /// limits, is not registered, or if an allowed client is not; [`Code::RecipientKeyUnsupported`];
+    /// and those of [`ListPolicy::read`], without a place inside the policy.
+    pub fn read(value: &Value) -> Result<Self, Refusal> {
+        let document = SnapshotDocument::from_json(value)
+            .map_err(|mismatch| mismatch.refuse(Code::InvalidPolicy))?;
+        if document.recipient_keys.as_ref().is_some_and(registers) {
+            return Err(Refusal::at_member(
+                Code::RecipientKeyUnsupported,
+                "recipient_keys",
+            ));
+        }
+        check_policy_members(&document.policy.0)?;
+        let snapshot = PolicySnapshot {
+            version: document.version.clone(),
+            digest: Digest::of_json(value),
+        };
+        let policy = ListPolicy::within(&document.policy.0, snapshot, projected(&document))
+            .map_err(|refusal| Refusal::at(refusal.code(), under_policy(&refusal)))?;
+        let read = Self { document, policy };
+        read.check_registries()?;
+        Ok(read)
+    }
+
+    /// The version and digest of the whole document.
+    pub const fn identity(&self) -> &PolicySnapshot {
+        self.policy.snapshot()
+    }
+
+    /// The list-style policy.
+    pub const fn policy(&self) -> &ListPolicy {
+        &self.policy
+    }
+
+    /// The limits of a single request.
+    pub const fn limits(&self) -> &RequestLimits {
+        &self.document.limits
+    }
+
+    /// Who may approve for whom.
+    pub fn approvers(&self) -> &[Approver] {
+        &self.document.approvers
+    }
+
+    /// When it stops being usable, if ever.
+    pub fn expires_at(&self) -> Option<UnixTime> {
+        self.document.expires_at.get().map(Timestamp::instant)
+    }
+
+    /// Whether it can no longer be used.
+    pub fn is_expired(&self, now: UnixTime) -> bool {
+        self.expires_at().is_some_and(|ends| ends <= now)
+    }
+
+    /// Whether the client instance is registered to act for the principal.
+    pub fn is_registered(&self, client_instance: &Reference, principal: &Reference) -> bool {
+        self.document.clients.iter().any(|client| {
+            client.client_instance == *client_instance && client.principals.contains(principal)
+        })
+    }
+
+    /// How claims of a granted predicate may be resolved; `None` if it is not registered.
+    pub fn resolve_rule(&self, predicate: &Predicate) -> Option<ResolveRule> {
+        let registered = self.document.predicates.get(predicate)?;
+        let limits = self.document.resolve.get(predicate);
+        let transforms = self.policy.transforms.get(predicate.as_str());
+        let mut distinct = Vec::new();
+        for transform in transforms.into_iter().flatten() {
+            if !distinct.contains(transform) {
+                distinct.push(transform.clone());
+            }
+        }
+        let statuses = limits.and_then(|limits| limits.statuses.clone());
+        Some(ResolveRule {
+            predicate: predicate.clone(),
+            max_label: limits
+                .and_then(|limits| limits.max_label)
+                .or(registered.label)
+                .unwrap_or(Label::Restricted),
+            min_trust: limits
+                .and_then(|limits| limits.min_trust)
+                .unwrap_or(Trust::Untrusted),
+            min_confidence: match limits.and_then(|limits| limits.min_confidence) {
+                Some(confidence) => confidence,
+                None => Confidence::new(0.0)?,
+            },
+            statuses: match statuses {
+                Some(statuses) => statuses,
+                None => UniqueList::new(DEFAULT_STATUSES.to_vec())?,
+            },
+            transforms: UniqueList::new(distinct)?,
+            projections: match limits.and_then(|limits| limits.projections.clone()) {
+                Some(projections) => projections,
+                None => UniqueList::new(Vec::new())?,
+            },
+        })
+    }
+
+    fn check_registries(&self) -> Result<(), Refusal> {
+        let selectors = &self.policy.selectors;
+        let named = selectors.ordinary.iter().chain(&selectors.gated);
+        let limited = self.document.resolve.keys().map(Predicate::as_str);
+        let are_known = named
+            .map(String::as_str)
+            .chain(limited)
+            .all(|name| self.document.predicates.contains_key(name));
+        if !are_known {
+            return Err(Refusal::at_member(Code::InvalidPolicy, "predicates"));
+        }
+        let mut clients = HashSet::new();
+        for client in self.document.clients.iter() {
+            if !clients.insert(client.client_instance.as_str()) {
+                return Err(Refusal::at_member(Code::InvalidPolicy, "clients"));
+            }
+        }
+        let allowed = &self.policy.clients;
+        if !allowed
+            .iter()
+            .all(|client| clients.contains(client.as_str()))
+        {
+            return Err(Refusal::at_member(Code::InvalidPolicy, "clients"));
+        }
+        let has_rules = self
+            .document
+            .predicates
+            .keys()
+            .all(|predicate| self.resolve_rule(predicate).is_some());
+        if !has_rules {
+            return Err(Refusal::at_member(Code::UnsupportedTransform, "policy"));
+        }
+        Ok(())
+    }
+}
+
+const DEFAULT_STATUSES: [ClaimStatus; 3] = [
+    ClaimStatus::Asserted,
+    ClaimStatus::Derived,
+    ClaimStatus::Disputed,
+];
+
+/// Only an empty object registers nothing.
+fn registers(keys: &AnyJson) -> bool {
+    keys.0.as_object().is_none_or(|keys| !keys.is_empty())
+}
+
+fn check_policy_members(policy: &Value) -> Result<(), Refusal> {
+    let is_closed = policy.as_object().is_some_and(|members| {
+        members
+            .keys()
+            .all(|name| POLICY_MEMBERS.contains(&name.as_str()))
+    });
+    if is_closed {
+        return Ok(());
+    }
+    Err(Refusal::at_member(Code::InvalidPolicy, "policy"))
+}
+
+fn under_policy(refusal: &Refusal) -> crate::refusal::Place {
+    refusal
+        .place()
+        .cloned()
+        .unwrap_or_default()
+        .under_member("policy")
+}
+
+fn projected(document: &SnapshotDocument) -> HashSet<String> {
+    let has_projection = |limits: &ResolveLimits| {
+        limits
+            .projections
+            .as_ref()
+            .is_some_and(|projections| !projections.is_empty())
+    };
+    let limits = document.resolve.iter();
+    limits
+        .filter(|(_, limits)| has_projection(limits))
+        .map(|(predicate, _)| predicate.as_str().to_owned())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn document() -> Value {
+        json!({
+            "snapshot_version": 1,
+            "version": "v1",
+            "policy": {
+                "allowed_subjects": ["vault://subjects/a"],
+                "allowed_requesters": ["urn:agent:a"],
+                "allowed_clients": ["urn:device:a"],
+                "allowed_recipients": ["urn:model:a"],
+                "allowed_purpose_codes": ["draft.response"],
+                "allowed_tasks": ["draft_only"],
+                "allowed_selectors": ["delivery_date"],
+                "allowed_actions": ["email.create_draft"],
+                "maximum_retention": {"mode": "ephemeral", "max_seconds": 600},
+            },
+            "predicates": {"delivery_date": {"datatype": "date", "label": "private"}},
+            "resolve": {},
+            "clients": [{"client_instance": "urn:device:a", "principals": ["urn:agent:a"]}],
+            "approvers": [],
+            "limits": {},
+            "expires_at": null,
+        })
+    }
+
+    fn refusal(change: impl FnOnce(&mut Value)) -> Option<String> {
+        let mut value = document();
+        change(&mut value);
+        Snapshot::read(&value).err().map(|refusal| {
+            let place = refusal.place().map(ToString::to_string);
+            format!("{} {}", refusal.code().as_str(), place.unwrap_or_default())
+        })
+    }
+
+    #[test]
+    fn digest_covers_the_whole_document() {
+        let read = |value: &Value| Snapshot::read(value).unwrap().identity().digest;
+        let one = document();
+        assert_eq!(read(&one), Digest::of_json(&one));
+        let mut other = one.clone();
+        other["limits"]["max_selectors"] = json!(3);
+        assert_ne!(read(&one), read(&other));
+    }
+
+    #[test]
+    fn refuses_what_it_does_not_know_or_cannot_keep() {
+        assert_eq!(refusal(|_| ()), None);
+        type Change = fn(&mut Value);
+        let cases: &[(&str, Change)] = &[
+            ("INVALID_POLICY the document itself", |it| {
+                it["delegations"] = json!([]);
+            }),
+            ("INVALID_POLICY /policy", |it| {
+                it["policy"]["alowed_actions"] = json!([]);
+            }),
+            ("INVALID_POLICY /policy", |it| {
+                it["policy"]["version"] = json!("v2");
+            }),
+            ("INVALID_POLICY /policy/allowed_actions", |it| {
+                it["policy"]["allowed_actions"] = json!("email.create_draft");
+            }),
+            ("INVALID_POLICY /predicates", |it| {
+                it["predicates"] = json!({})
+            }),
+            ("INVALID_POLICY /predicates", |it| {
+                it["resolve"] = json!({"budget": {}});
+            }),
+            ("INVALID_POLICY /clients", |it| it["clients"] = json!([])),
+            ("INVALID_POLICY /clients", |it| {
+                let client = it["clients"][0].clone();
+                it["clients"] = json!([client, client]);
+            }),
+            ("INVALID_POLICY /limits", |it| {
+                it["limits"]["max_requests"] = json!(3);
+            }),
+            ("RECIPIENT_KEY_UNSUPPORTED /recipient_keys", |it| {
+                it["recipient_keys"] = json!({"urn:model:a": "AAAA"});
+            }),
+        ];
+        for (expected, change) in cases {
+            assert_eq!(refusal(change).as_deref(), Some(*expected));
+        }
+    }
+
+    #[test]
+    fn resolve_rules_have_defaults() {
+        let predicate = Predicate::new("delivery_date").unwrap();
+        let rule = |value: &Value| Snapshot::read(value).unwrap().resolve_rule(&predicate);
+        let mut value = document();
+        let default = rule(&value).unwrap();
+        assert_eq!(default.max_label, Label::Private);
+        assert_eq!(default.min_trust, Trust::Untrusted);
+        assert_eq!(default.min_confidence.get(), 0.0);
+        assert_eq!(*default.statuses, DEFAULT_STATUSES);
+        assert!(default.projections.is_empty() && default.transforms.is_empty());
+        value["predicates"]["delivery_date"] = json!({"datatype": "date"});
+        assert_eq!(rule(&value).unwrap().max_label, Label::Restricted);
+        value["resolve"] = json!({"delivery_date": {
+            "max_label": "internal", "min_trust": "verified", "min_confidence": 0.5,
+            "statuses": ["asserted"], "projections": ["generalise"],
+        }});
+        value["policy"]["transforms"] = json!({"delivery_date": ["redact:year", "redact:year"]});
+        let limited = rule(&value).unwrap();
+        assert_eq!(limited.max_label, Label::Internal);
+        assert_eq!(limited.min_trust, Trust::Verified);
+        assert_eq!(*limited.projections, [ProjectionStep::Generalise]);
+        assert_eq!(limited.transforms.len(), 1);
+    }
+
+    #[test]
+    fn clients_act_for_their_own_principals() {
+        let snapshot = Snapshot::read(&document()).unwrap();
+        let reference = |text: &str| Reference::new(text).unwrap();
+        let client = reference("urn:device:a");
+        assert!(snapshot.is_registered(&client, &reference("urn:agent:a")));
+        assert!(!snapshot.is_registered(&client, &reference("urn:agent:b")));
+        assert!(!snapshot.is_registered(&reference("urn:device:b"), &reference("urn:agent:a")));
+    }
+}

@@ -1,0 +1,94 @@
+//! The engine's own settings.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use cl_host::client::{ClientLimits, PeerChannel, Target};
+use cl_host::{BoxError, Host};
+use cl_kv::{Engine, RocksEngine, Sealed};
+use ring::rand::SystemRandom;
+
+use crate::core::grant::Audiences;
+use crate::keyfiles::KeyFiles;
+use crate::receipts::GrpcReceipts;
+use crate::store::KvStore;
+use crate::{Deps, PROCESS};
+
+/// Settings beside those of every process; each is a flag and an environment variable.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Config {
+    /// Address of the receipt store, `host:port`.
+    #[arg(long, env = "CL_RECEIPT_STORE_ADDR")]
+    pub receipt_store_addr: String,
+
+    /// Decision key, PKCS#8, PEM or DER [default: keys/decision.pem in the home folder].
+    #[arg(long, env = "CL_DECISION_KEY")]
+    pub decision_key: Option<PathBuf>,
+
+    /// Alias key, 32 bytes [default: keys/alias.key in the home folder].
+    #[arg(long, env = "CL_ALIAS_KEY")]
+    pub alias_key: Option<PathBuf>,
+
+    /// Subject-tag key, 32 bytes, shared with the vault only [default: keys/subject-tag.key in the
+    /// home folder].
+    #[arg(long, env = "CL_SUBJECT_TAG_KEY")]
+    pub subject_tag_key: Option<PathBuf>,
+
+    /// Key-encryption key of the store, 32 bytes [default: keys/cl-policy-engine.kek in the home
+    /// folder].
+    #[arg(long, env = "CL_SEALING_KEY")]
+    pub sealing_key: Option<PathBuf>,
+
+    /// Data folder [default: data/cl-policy-engine in the home folder].
+    #[arg(long, env = "CL_DATA_DIR")]
+    pub data_dir: Option<PathBuf>,
+}
+
+impl Config {
+    /// Checks keys, stored state and peers before a port is bound.
+    pub fn build(self, host: &Host) -> Result<Deps, BoxError> {
+        let secrets = self.key_files(host).load()?;
+        let data = host.args.home.join("data").join(PROCESS);
+        let data = self.data_dir.unwrap_or(data);
+        std::fs::create_dir_all(&data)?;
+        let engine: Arc<dyn Engine> = Arc::new(RocksEngine::open(&data)?);
+        let random = Arc::new(SystemRandom::new());
+        let store = KvStore::new(Sealed::open(engine, secrets.sealing, random)?);
+
+        let own = host.credentials.own().id;
+        let trust_domain = own.trust_domain();
+        let target = Target {
+            address: self.receipt_store_addr,
+            id: format!("spiffe://{trust_domain}/exchange/cl-receipt-store").parse()?,
+        };
+        let channel = PeerChannel::new(
+            target,
+            Arc::clone(&host.credentials),
+            ClientLimits::default(),
+        )?;
+        Ok(Deps {
+            store: Arc::new(store),
+            receipts: Arc::new(GrpcReceipts::new(channel)),
+            keys: secrets.keys,
+            audiences: Audiences::of(trust_domain).ok_or("the trust domain is too long")?,
+            clock: Arc::clone(&host.clock),
+            own,
+            meter: host.meter.clone(),
+            shutdown: host.shutdown.clone(),
+            tasks: host.tasks.clone(),
+        })
+    }
+
+    fn key_files(&self, host: &Host) -> KeyFiles {
+        let keys = host.args.home.join("keys");
+        let or_default =
+            |path: &Option<PathBuf>, name: &str| path.clone().unwrap_or_else(|| keys.join(name));
+        KeyFiles {
+            decision: or_default(&self.decision_key, "decision.pem"),
+            alias: or_default(&self.alias_key, "alias.key"),
+            subject_tag: or_default(&self.subject_tag_key, "subject-tag.key"),
+            sealing: or_default(&self.sealing_key, "cl-policy-engine.kek"),
+            tls: host.args.tls_files(PROCESS).key,
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! What the engine decides, without IO: values and `now` in, decisions and documents out.
+
+pub mod evaluation;
+pub mod evidence;
+pub mod facts;
+pub mod grant;
+pub mod keys;
+pub mod operation;
+pub mod request;
+pub mod state;

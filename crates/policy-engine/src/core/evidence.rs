@@ -1,0 +1,107 @@
+//! The receipts of the engine's own operations: all members but `id` and `integrity`.
+
+use cl_model::canonical;
+use cl_model::digest::Digest;
+use cl_model::part::SPEC_VERSION;
+use cl_model::receipt;
+use cl_model::record;
+use cl_model::refusal::Refusal;
+use cl_model::time::UnixTime;
+use cl_model::urn::{Alias, ReceiptId};
+use serde_json::{Value, json};
+
+use super::operation::OperationId;
+
+/// The operations that the engine writes receipts of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// A request was decided.
+    Decide,
+    /// A snapshot was stored.
+    PutSnapshot,
+    /// A snapshot was made active.
+    ActivateSnapshot,
+    /// A decision was evaluated again.
+    Replay,
+}
+
+impl Operation {
+    /// The operation's name in receipts.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Decide => "policy.decide",
+            Self::PutSnapshot => "policy.put_snapshot",
+            Self::ActivateSnapshot => "policy.activate_snapshot",
+            Self::Replay => "policy.replay",
+        }
+    }
+
+    const fn summary(self) -> &'static str {
+        match self {
+            Self::Decide => "A context request was decided.",
+            Self::PutSnapshot => "A policy snapshot was stored.",
+            Self::ActivateSnapshot => "A policy snapshot was made active.",
+            Self::Replay => "A recorded decision was evaluated again.",
+        }
+    }
+}
+
+/// What a receipt says.
+#[derive(Clone, Copy)]
+pub struct Evidence<'a> {
+    /// The operation.
+    pub operation: Operation,
+    /// Its id.
+    pub operation_id: &'a OperationId,
+    /// The engine's SPIFFE id, as actor and issuer.
+    pub engine: &'a str,
+    /// Whose context, by alias.
+    pub subject: &'a Alias,
+    /// Request and decision, where there are any.
+    pub about: Option<(&'a str, &'a str)>,
+    /// The policy that the operation was about, or ran under.
+    pub policy: Digest,
+    /// The digest of what went in.
+    pub input: Digest,
+    /// The digest of what came out.
+    pub output: Digest,
+    /// How a decision ended, where there is one.
+    pub decision: Option<&'static str>,
+    /// The time.
+    pub now: UnixTime,
+}
+
+impl Evidence<'_> {
+    /// The members as canonical JSON; a store that adds `id` and `integrity` has a valid receipt.
+    pub fn members(&self) -> Result<Vec<u8>, Refusal> {
+        let mut metadata = json!({"operation_id": self.operation_id.as_str()});
+        if let Some(decision) = self.decision {
+            metadata["decision"] = Value::from(decision);
+        }
+        let now = self.now.to_string();
+        let members = json!({
+            "spec_version": SPEC_VERSION,
+            "type": "receipt",
+            "created_at": now,
+            "issuer": {"id": self.engine},
+            "operation": self.operation.as_str(),
+            "actor": self.engine,
+            "subject_ref": self.subject.as_str(),
+            "request_ref": self.about.map(|(request, _)| request),
+            "decision_ref": self.about.map(|(_, decision)| decision),
+            "bundle_ref": null,
+            "started_at": now,
+            "completed_at": now,
+            "outcome": "success",
+            "policy_snapshot": self.policy.to_string(),
+            "input_digest": self.input.to_string(),
+            "output_digest": self.output.to_string(),
+            "payload_included": false,
+            "user_summary": self.operation.summary(),
+            "metadata": metadata,
+        });
+        let bytes = canonical::to_text(&members).into_bytes();
+        receipt::check(record::finalize(members, ReceiptId::PREFIX)?.value())?;
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,209 @@
+//! Why a call failed, and what its caller is told.
+
+use std::time::Duration;
+
+use cl_host::telemetry::CorrelationId;
+use cl_model::refusal::{Place, Refusal, Step};
+use cl_wire::field_path::FieldPath;
+use cl_wire::status::{StatusBuilder, status};
+use tonic::{Code, Status};
+
+use crate::core::request::InvalidBytes;
+use crate::store::StoreError;
+
+/// When a call that met something passing is worth a repeat.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// Why a call failed. Nothing in it repeats what the caller sent.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A typed field is malformed.
+    #[error("{field}: {rule}")]
+    Field {
+        /// The field.
+        field: FieldPath,
+        /// The violated rule, as a code.
+        rule: &'static str,
+    },
+    /// A document violates a rule.
+    #[error("{member}: {cause}")]
+    Document {
+        /// The field that holds the document.
+        member: &'static str,
+        /// What is wrong with it.
+        cause: InvalidBytes,
+    },
+    /// The principal has no such request.
+    #[error("no such request")]
+    RequestNotFound,
+    /// The tenant has no such snapshot.
+    #[error("no such snapshot")]
+    SnapshotNotFound,
+    /// The tenant has no such decision.
+    #[error("no such decision")]
+    DecisionNotFound,
+    /// The request id belongs to another request.
+    #[error("the request id is in use")]
+    RequestIdConflict,
+    /// The operation id was used with other content.
+    #[error("the operation id is in use")]
+    OperationConflict,
+    /// Other bytes carry the same snapshot version.
+    #[error("the snapshot version is in use")]
+    SnapshotVersionConflict,
+    /// Somebody else was first, again and again.
+    #[error("others change the same state")]
+    InProgress,
+    /// The active snapshot is another one than expected.
+    #[error("another snapshot is active")]
+    SnapshotNotCurrent,
+    /// The tenant has no active snapshot.
+    #[error("no snapshot is active")]
+    PolicyNotActive,
+    /// The snapshot can no longer be used.
+    #[error("the snapshot has expired")]
+    SnapshotExpired,
+    /// What the decision was made from is not kept any more.
+    #[error("the decision's inputs are gone")]
+    DecisionInputsGone,
+    /// The receipt store does not take a receipt; nothing was stored.
+    #[error("the receipt store is unavailable")]
+    ReceiptStoreUnavailable,
+    /// Everything is stored, but its receipt is not durable yet.
+    #[error("the operation's receipt is not durable yet")]
+    Unsettled,
+    /// The engine's own store is in trouble.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Something broke inside.
+    #[error("internal")]
+    Internal,
+}
+
+impl Error {
+    /// A document in a field that violates a rule.
+    pub(crate) fn document(member: &'static str) -> impl Fn(InvalidBytes) -> Self {
+        move |cause| Self::Document { member, cause }
+    }
+
+    /// The one conversion to what a caller sees.
+    pub(crate) fn to_status(&self, correlation_id: Option<CorrelationId>) -> Status {
+        match self {
+            Self::Field { field, rule } => violation("INVALID_FIELD", field.clone(), rule),
+            Self::Document { member, cause } => document_status(member, cause),
+            Self::RequestNotFound => status(Code::NotFound, "REQUEST_NOT_FOUND", "no such request"),
+            Self::SnapshotNotFound => {
+                status(Code::NotFound, "SNAPSHOT_NOT_FOUND", "no such snapshot")
+            }
+            Self::DecisionNotFound => {
+                status(Code::NotFound, "DECISION_NOT_FOUND", "no such decision")
+            }
+            Self::RequestIdConflict => status(
+                Code::AlreadyExists,
+                "REQUEST_ID_CONFLICT",
+                "the request id belongs to another request",
+            ),
+            Self::OperationConflict => status(
+                Code::AlreadyExists,
+                "OPERATION_CONFLICT",
+                "the operation id was used with other content",
+            ),
+            Self::SnapshotVersionConflict => status(
+                Code::AlreadyExists,
+                "SNAPSHOT_VERSION_CONFLICT",
+                "other bytes carry the same version",
+            ),
+            Self::InProgress => retryable(
+                Code::Aborted,
+                "REQUEST_IN_PROGRESS",
+                "another call changes the same state",
+            ),
+            Self::SnapshotNotCurrent => status(
+                Code::Aborted,
+                "SNAPSHOT_NOT_CURRENT",
+                "the active snapshot is not the expected one",
+            ),
+            Self::PolicyNotActive => status(
+                Code::FailedPrecondition,
+                "POLICY_NOT_ACTIVE",
+                "the tenant has no active policy snapshot",
+            ),
+            Self::SnapshotExpired => status(
+                Code::FailedPrecondition,
+                "SNAPSHOT_EXPIRED",
+                "the snapshot has expired",
+            ),
+            Self::DecisionInputsGone => status(
+                Code::FailedPrecondition,
+                "DECISION_INPUTS_GONE",
+                "the inputs of the decision are gone",
+            ),
+            Self::ReceiptStoreUnavailable => retryable(
+                Code::Unavailable,
+                "RECEIPT_STORE_UNAVAILABLE",
+                "no receipt can be written; nothing was stored",
+            ),
+            Self::Unsettled | Self::Store(StoreError::Unavailable(_)) => retryable(
+                Code::Unavailable,
+                "SERVICE_UNAVAILABLE",
+                "the operation is not settled; repeat the call",
+            ),
+            Self::Store(StoreError::Conflict) => retryable(
+                Code::Aborted,
+                "REQUEST_IN_PROGRESS",
+                "another call changes the same state",
+            ),
+            Self::Store(StoreError::Corrupt) => status(
+                Code::DataLoss,
+                "STORE_CORRUPT",
+                "a stored record does not verify",
+            ),
+            Self::Internal => correlation_id.map_or_else(
+                || status(Code::Internal, "INTERNAL", "internal error"),
+                cl_host::status::internal,
+            ),
+        }
+    }
+
+    /// Whether an operator has to look.
+    pub(crate) const fn is_fault(&self) -> bool {
+        matches!(self, Self::Store(_) | Self::Internal)
+    }
+}
+
+fn document_status(member: &'static str, cause: &InvalidBytes) -> Status {
+    match cause {
+        InvalidBytes::TooLarge => {
+            violation("DOCUMENT_TOO_LARGE", FieldPath::new(member), "TOO_LARGE")
+        }
+        InvalidBytes::NotCanonical => {
+            violation("INVALID_FIELD", FieldPath::new(member), "NOT_CANONICAL")
+        }
+        InvalidBytes::Refused(refusal) => {
+            let code = refusal.code().as_str();
+            violation(code, path_of(member, refusal), code)
+        }
+    }
+}
+
+fn path_of(member: &'static str, refusal: &Refusal) -> FieldPath {
+    let steps = refusal.place().map(Place::steps).unwrap_or_default();
+    steps
+        .iter()
+        .fold(FieldPath::new(member), |path, step| match step {
+            Step::Member(name) => path.field(name),
+            Step::Index(index) => path.index(*index),
+        })
+}
+
+fn violation(reason: &str, field: FieldPath, rule: &str) -> Status {
+    StatusBuilder::new(Code::InvalidArgument, reason, "the call is malformed")
+        .violation(field, rule, "the field violates a rule")
+        .build()
+}
+
+fn retryable(code: Code, reason: &str, message: &'static str) -> Status {
+    StatusBuilder::new(code, reason, message)
+        .retry_delay(RETRY_AFTER)
+        .build()
+}

@@ -1,0 +1,240 @@
+//! The engine's two services.
+
+mod parse;
+
+use std::sync::Arc;
+
+use cl_host::telemetry::CorrelationId;
+use cl_model::time::UnixTime;
+use cl_wire::policy::v1::policy_admin_service_server::PolicyAdminService;
+use cl_wire::policy::v1::policy_service_server::PolicyService;
+use cl_wire::policy::v1::{
+    ActivateSnapshotRequest, ActivateSnapshotResponse, GetRequestRequest, GetRequestResponse,
+    GetSnapshotRequest, GetSnapshotResponse, ListSnapshotsRequest, ListSnapshotsResponse,
+    PutSnapshotRequest, PutSnapshotResponse, ReplayDecisionRequest, ReplayDecisionResponse,
+    RequestState, RequestStatus, SnapshotInfo, SubmitRequestRequest, SubmitRequestResponse,
+};
+use prost_types::Timestamp;
+use tonic::{Request, Response, Status};
+
+use crate::core::state::State;
+use crate::error::Error;
+use crate::service::{self, PolicyEngine, SnapshotStatus};
+
+/// Seconds after which a pending request is worth another look.
+const PENDING_RETRY_SECONDS: u32 = 5;
+
+/// Decisions, for the gateway.
+pub(crate) struct PolicyRpc {
+    engine: Arc<PolicyEngine>,
+}
+
+impl PolicyRpc {
+    pub(crate) fn new(engine: Arc<PolicyEngine>) -> Self {
+        Self { engine }
+    }
+}
+
+#[tonic::async_trait]
+impl PolicyService for PolicyRpc {
+    async fn submit_request(
+        &self,
+        request: Request<SubmitRequestRequest>,
+    ) -> Result<Response<SubmitRequestResponse>, Status> {
+        let call = Call::of(&request);
+        call.answer(async {
+            let submission = parse::submission(request.into_inner(), &self.engine)?;
+            let status = self.engine.submit(&submission).await?;
+            Ok(SubmitRequestResponse {
+                status: Some(status.into()),
+            })
+        })
+        .await
+    }
+
+    async fn get_request(
+        &self,
+        request: Request<GetRequestRequest>,
+    ) -> Result<Response<GetRequestResponse>, Status> {
+        let call = Call::of(&request);
+        call.answer(async {
+            let key = parse::request_key(request.into_inner(), &self.engine)?;
+            let status = self.engine.request(&key).await?;
+            Ok(GetRequestResponse {
+                status: Some(status.into()),
+            })
+        })
+        .await
+    }
+}
+
+/// Snapshots and replays, for operators.
+pub(crate) struct AdminRpc {
+    engine: Arc<PolicyEngine>,
+}
+
+impl AdminRpc {
+    pub(crate) fn new(engine: Arc<PolicyEngine>) -> Self {
+        Self { engine }
+    }
+}
+
+#[tonic::async_trait]
+impl PolicyAdminService for AdminRpc {
+    async fn put_snapshot(
+        &self,
+        request: Request<PutSnapshotRequest>,
+    ) -> Result<Response<PutSnapshotResponse>, Status> {
+        let call = Call::of(&request);
+        call.answer(async {
+            let (tenant, snapshot, operation_id) = parse::snapshot(request.into_inner())?;
+            let put = self.engine.put_snapshot(&tenant, &snapshot, &operation_id);
+            Ok(PutSnapshotResponse {
+                digest: put.await?.to_string(),
+            })
+        })
+        .await
+    }
+
+    async fn get_snapshot(
+        &self,
+        request: Request<GetSnapshotRequest>,
+    ) -> Result<Response<GetSnapshotResponse>, Status> {
+        let call = Call::of(&request);
+        call.answer(async {
+            let request = request.into_inner();
+            let tenant = parse::tenant(&request.tenant)?;
+            let digest = parse::optional_digest("digest", request.digest.as_deref())?;
+            let (status, snapshot) = self.engine.snapshot(&tenant, digest).await?;
+            Ok(GetSnapshotResponse {
+                info: Some(status.into()),
+                snapshot,
+            })
+        })
+        .await
+    }
+
+    async fn list_snapshots(
+        &self,
+        request: Request<ListSnapshotsRequest>,
+    ) -> Result<Response<ListSnapshotsResponse>, Status> {
+        let call = Call::of(&request);
+        call.answer(async {
+            let (tenant, after, limit) = parse::page(&request.into_inner())?;
+            let page = self.engine.snapshots(&tenant, after, limit).await?;
+            Ok(ListSnapshotsResponse {
+                snapshots: page.entries.into_iter().map(Into::into).collect(),
+                next_page_token: page.next.map(parse::page_token).unwrap_or_default(),
+                total_size: page.total,
+            })
+        })
+        .await
+    }
+
+    async fn activate_snapshot(
+        &self,
+        request: Request<ActivateSnapshotRequest>,
+    ) -> Result<Response<ActivateSnapshotResponse>, Status> {
+        let call = Call::of(&request);
+        call.answer(async {
+            let activation = parse::activation(&request.into_inner())?;
+            let (tenant, digest, expected, operation_id) = activation;
+            let activate = self
+                .engine
+                .activate(&tenant, digest, expected, &operation_id);
+            Ok(ActivateSnapshotResponse {
+                info: Some(activate.await?.into()),
+            })
+        })
+        .await
+    }
+
+    async fn replay_decision(
+        &self,
+        request: Request<ReplayDecisionRequest>,
+    ) -> Result<Response<ReplayDecisionResponse>, Status> {
+        let call = Call::of(&request);
+        call.answer(async {
+            let (tenant, decision, operation_id) = parse::replay(&request.into_inner())?;
+            let replay = self
+                .engine
+                .replay(&tenant, decision.as_str(), &operation_id);
+            let replayed = replay.await?;
+            Ok(ReplayDecisionResponse {
+                equal: replayed.repeated == replayed.recorded,
+                decision: replayed.repeated,
+                recorded_decision: replayed.recorded,
+            })
+        })
+        .await
+    }
+}
+
+/// One call: where its fault is logged, once.
+struct Call {
+    correlation_id: Option<CorrelationId>,
+}
+
+impl Call {
+    fn of<T>(request: &Request<T>) -> Self {
+        Self {
+            correlation_id: request.extensions().get::<CorrelationId>().copied(),
+        }
+    }
+
+    async fn answer<T>(
+        self,
+        work: impl Future<Output = Result<T, Error>>,
+    ) -> Result<Response<T>, Status> {
+        let correlation_id = self.correlation_id;
+        work.await.map(Response::new).map_err(|error| {
+            if error.is_fault() {
+                let correlation_id = correlation_id.map(tracing::field::display);
+                tracing::error!(%error, correlation_id, "call failed");
+            }
+            error.to_status(correlation_id)
+        })
+    }
+}
+
+impl From<service::RequestStatus> for RequestStatus {
+    fn from(status: service::RequestStatus) -> Self {
+        let (state, retry_after_seconds) = match status.state {
+            State::PendingApproval => (RequestState::PendingApproval, Some(PENDING_RETRY_SECONDS)),
+            State::Decided => (RequestState::Decided, None),
+            State::Expired => (RequestState::Expired, None),
+        };
+        Self {
+            request_ref: status.request_ref,
+            state: state.into(),
+            decision: status.decision,
+            bundle_ref: None,
+            failure_code: None,
+            retry_after_seconds,
+        }
+    }
+}
+
+impl From<SnapshotStatus> for SnapshotInfo {
+    fn from(status: SnapshotStatus) -> Self {
+        let about = status.about;
+        Self {
+            digest: about.digest.to_string(),
+            version: about.name,
+            active: status.is_active,
+            stored_at: Some(timestamp(about.stored_at)),
+            activated_at: about.activated.map(|(at, _)| timestamp(at)),
+            expires_at: about.expires_at.map(timestamp),
+        }
+    }
+}
+
+fn timestamp(time: UnixTime) -> Timestamp {
+    let milliseconds = time.milliseconds();
+    // Below 1,000, so that it fits and the product does too.
+    let rest = i32::try_from(milliseconds.rem_euclid(1000)).unwrap_or(0);
+    Timestamp {
+        seconds: milliseconds.div_euclid(1000),
+        nanos: rest * 1_000_000,
+    }
+}

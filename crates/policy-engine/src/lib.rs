@@ -1,0 +1,134 @@
+//! The policy engine: who may know what, for which purpose, and the proof of it.
+//!
+//! # Role
+//!
+//! It keeps each tenant's policy snapshots, decides context requests by the active one, deny by
+//! default, and signs grants: the only capability of the system (spec 9). It owns the state of each
+//! request. A submission is answered only when request, decision and grant are stored in one batch
+//! and the decision's receipt is durable in the receipt store; after a failure in between, the
+//! outbox settles it, also across a crash. Whoever asks for the decision meanwhile is told to wait.
+//!
+//! # Holds
+//!
+//! The decision key, the alias key, the subject-tag key (which the vault holds too), and the
+//! sealing key of its own store: requests, the facts they came with, decisions, grants, snapshots,
+//! and receipts that are not written yet. No source, claim or value of any person.
+//!
+//! # Trusts
+//!
+//! The gateway, for whom it authenticated: one that lies can act as any principal, but only within
+//! that principal's policy, and each decision leaves a receipt. Operators, to put and activate
+//! snapshots: they decide the policy, and cannot do so without a receipt. The receipt store, to
+//! keep what it acknowledged. Requests and snapshots themselves are hostile input: bounded, strict,
+//! and never repeated in an error or a log.
+//!
+//! # A compromise yields
+//!
+//! The authority itself: whoever controls this process can sign any grant, and so have the vault
+//! resolve any claim for any recipient, with or without receipts of the decision. The receipts of
+//! the later steps are not its to suppress.
+
+#![deny(missing_docs)]
+
+pub mod config;
+pub mod core;
+pub mod error;
+mod grpc;
+pub mod keyfiles;
+mod outbox;
+pub mod receipts;
+mod service;
+pub mod store;
+
+use std::sync::Arc;
+
+use cl_host::callers::{CallerTable, InvalidCallerTable};
+use cl_host::clock::Clock;
+use cl_host::identity::SpiffeId;
+use cl_host::life::{Shutdown, Tasks};
+use cl_host::{App, Callers};
+use cl_wire::policy::v1::policy_admin_service_server::PolicyAdminServiceServer;
+use cl_wire::policy::v1::policy_service_server::PolicyServiceServer;
+use opentelemetry::metrics::Meter;
+use tonic::service::Routes;
+
+use crate::core::grant::Audiences;
+use crate::core::keys::Keys;
+use crate::grpc::{AdminRpc, PolicyRpc};
+use crate::outbox::Outbox;
+use crate::receipts::Receipts;
+use crate::service::PolicyEngine;
+use crate::store::Store;
+
+/// The process's name, in telemetry and for its files.
+pub const PROCESS: &str = "cl-policy-engine";
+
+const GATEWAY: &[&str] = &["edge/cl-gateway"];
+const OPERATORS: &[&str] = &["operator/*"];
+
+/// Who may call which rpc.
+const CALLERS: [(&str, &[&str]); 7] = [
+    (
+        "/contextlayer.policy.v1.PolicyService/SubmitRequest",
+        GATEWAY,
+    ),
+    ("/contextlayer.policy.v1.PolicyService/GetRequest", GATEWAY),
+    (
+        "/contextlayer.policy.v1.PolicyAdminService/PutSnapshot",
+        OPERATORS,
+    ),
+    (
+        "/contextlayer.policy.v1.PolicyAdminService/GetSnapshot",
+        OPERATORS,
+    ),
+    (
+        "/contextlayer.policy.v1.PolicyAdminService/ListSnapshots",
+        OPERATORS,
+    ),
+    (
+        "/contextlayer.policy.v1.PolicyAdminService/ActivateSnapshot",
+        OPERATORS,
+    ),
+    (
+        "/contextlayer.policy.v1.PolicyAdminService/ReplayDecision",
+        OPERATORS,
+    ),
+];
+
+/// What the engine is made of.
+pub struct Deps {
+    /// Its own state.
+    pub store: Arc<dyn Store>,
+    /// Where its receipts go.
+    pub receipts: Arc<dyn Receipts>,
+    /// Its keys.
+    pub keys: Keys,
+    /// Who may act on its grants.
+    pub audiences: Audiences,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Its own SPIFFE id: the actor of its receipts.
+    pub own: SpiffeId,
+    /// Where its instruments come from.
+    pub meter: Meter,
+    /// Tells the outbox when to end.
+    pub shutdown: Shutdown,
+    /// Where the outbox runs.
+    pub tasks: Tasks,
+}
+
+/// Puts the engine together and starts its outbox.
+pub fn app(deps: Deps) -> Result<App, InvalidCallerTable> {
+    let mut table = CallerTable::new(deps.own.trust_domain())?;
+    for (method, callers) in CALLERS {
+        table = table.allow(method, callers)?;
+    }
+    let outbox = Arc::new(Outbox::new(&deps));
+    deps.tasks
+        .spawn("outbox", Arc::clone(&outbox).run(deps.shutdown.clone()));
+    let engine = Arc::new(PolicyEngine::new(deps, outbox));
+    let policy = PolicyServiceServer::new(PolicyRpc::new(Arc::clone(&engine)));
+    let admin = PolicyAdminServiceServer::new(AdminRpc::new(engine));
+    let routes = Routes::new(policy).add_service(admin);
+    Ok(App::new(routes, Callers::Table(table)))
+}

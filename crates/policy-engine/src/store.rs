@@ -1,0 +1,316 @@
+//! What the engine remembers.
+
+mod kv;
+mod records;
+
+use std::sync::Arc;
+
+use cl_kv::Version;
+use cl_model::digest::Digest;
+use cl_model::policy::Preflight;
+use cl_model::scalar::Reference;
+use cl_model::time::UnixTime;
+use cl_model::urn::RequestId;
+
+pub use self::kv::KvStore;
+use crate::core::facts::Facts;
+use crate::core::grant::SignedGrant;
+use crate::core::operation::{OperationId, TenantName};
+use crate::core::state::Standing;
+use crate::error::Error;
+
+/// The port to the engine's own state. Calls block; see [`blocking`].
+///
+/// **Durable when?** When a call that stores something has returned `Ok`.
+///
+/// **Consistent how?** Each storing call is one atomic batch under preconditions: what the caller
+/// read, by its version, and that what is new is not there yet. [`StoreError::Conflict`] means that
+/// somebody else was first and nothing was stored. Nothing else excludes callers, of whatever
+/// replica, from each other.
+///
+/// **Who retries?** The caller: after a conflict it reads again; after
+/// [`StoreError::Unavailable`] the batch is stored whole or not at all, and a repeat finds out.
+///
+/// **What if absent?** `Ok(None)`.
+pub trait Store: Send + Sync {
+    /// The tenant's active snapshot, by name.
+    fn active(&self, tenant: &TenantName) -> Result<Option<Active>, StoreError>;
+
+    /// A snapshot.
+    fn snapshot(
+        &self,
+        tenant: &TenantName,
+        digest: Digest,
+    ) -> Result<Option<StoredSnapshot>, StoreError>;
+
+    /// The digest of the snapshot with this version.
+    fn snapshot_of_version(
+        &self,
+        tenant: &TenantName,
+        version: &str,
+    ) -> Result<Option<Digest>, StoreError>;
+
+    /// At most `limit` snapshots, newest first, after the one at a place.
+    fn snapshots(
+        &self,
+        tenant: &TenantName,
+        after: Option<u64>,
+        limit: usize,
+    ) -> Result<SnapshotPage, StoreError>;
+
+    /// Stores a snapshot that is not there yet.
+    fn put_snapshot(&self, put: &PutSnapshot) -> Result<(), StoreError>;
+
+    /// Makes a stored snapshot the active one.
+    fn activate(&self, activation: &Activation) -> Result<(), StoreError>;
+
+    /// A request of one principal.
+    fn request(&self, key: &RequestKey) -> Result<Option<StoredRequest>, StoreError>;
+
+    /// A decision with everything that it was made from.
+    fn decision(
+        &self,
+        tenant: &TenantName,
+        decision_id: &str,
+    ) -> Result<Option<RecordedDecision>, StoreError>;
+
+    /// Stores a decision with its request, grant, operation and outbox entry.
+    fn record(&self, new: &NewDecision) -> Result<(), StoreError>;
+
+    /// Stores that a request ran out.
+    fn expire(&self, key: &RequestKey, read: &StoredRequest) -> Result<(), StoreError>;
+
+    /// The digest of what an operation id was used for.
+    fn operation(
+        &self,
+        tenant: &TenantName,
+        operation_id: &OperationId,
+    ) -> Result<Option<Digest>, StoreError>;
+
+    /// Stores an operation that changes nothing but leaves a receipt.
+    fn begin(&self, content: Digest, entry: &OutboxEntry) -> Result<(), StoreError>;
+
+    /// The outbox entry of an operation; none once its receipt is durable.
+    fn outstanding(
+        &self,
+        tenant: &TenantName,
+        operation_id: &OperationId,
+    ) -> Result<Option<OutboxEntry>, StoreError>;
+
+    /// At most `limit` outbox entries of all tenants, in no particular order, after a place.
+    fn outbox(&self, after: Option<Place>, limit: usize) -> Result<OutboxPage, StoreError>;
+
+    /// Forgets an outbox entry whose receipt is durable. Forgetting twice is fine.
+    fn settle(&self, entry: &OutboxEntry) -> Result<(), StoreError>;
+}
+
+/// Runs a call to the store on a thread that may block.
+pub async fn blocking<T, F>(store: &Arc<dyn Store>, call: F) -> Result<T, Error>
+where
+    T: Send + 'static,
+    F: FnOnce(&dyn Store) -> Result<T, StoreError> + Send + 'static,
+{
+    let store = Arc::clone(store);
+    let task = tokio::task::spawn_blocking(move || call(&*store));
+    match task.await {
+        Ok(result) => Ok(result?),
+        Err(_) => Err(Error::Internal),
+    }
+}
+
+/// A place in the outbox to go on from.
+pub type Place = cl_kv::Located;
+
+/// Names a request.
+#[derive(Clone)]
+pub struct RequestKey {
+    /// The tenant.
+    pub tenant: TenantName,
+    /// The authenticated principal.
+    pub principal: Reference,
+    /// The request's id.
+    pub id: RequestId,
+}
+
+/// The tenant's active snapshot.
+#[derive(Clone, Copy)]
+pub struct Active {
+    /// Its digest.
+    pub digest: Digest,
+    /// Which activation was read.
+    pub version: Version,
+}
+
+/// A snapshot as it is stored.
+#[derive(Clone)]
+pub struct StoredSnapshot {
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// What is known about it.
+    pub about: AboutSnapshot,
+    /// Which writing was read.
+    pub version: Version,
+}
+
+/// What is known about a snapshot beside its content.
+#[derive(Clone)]
+pub struct AboutSnapshot {
+    /// Its digest.
+    pub digest: Digest,
+    /// The version that it gives itself.
+    pub name: String,
+    /// Its place in the order of storing, newest smallest.
+    pub place: u64,
+    /// When it was stored.
+    pub stored_at: UnixTime,
+    /// The operation that stored it.
+    pub stored_by: OperationId,
+    /// When, and by which operation, it was last made active.
+    pub activated: Option<(UnixTime, OperationId)>,
+    /// When it stops being usable.
+    pub expires_at: Option<UnixTime>,
+}
+
+/// One page of snapshots.
+pub struct SnapshotPage {
+    /// The entries, newest first.
+    pub entries: Vec<AboutSnapshot>,
+    /// Whether more follow.
+    pub has_more: bool,
+    /// How many there are on all pages.
+    pub total: u64,
+}
+
+/// A snapshot to store.
+pub struct PutSnapshot {
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// Its digest.
+    pub digest: Digest,
+    /// The version that it gives itself.
+    pub name: String,
+    /// When it stops being usable.
+    pub expires_at: Option<UnixTime>,
+    /// The time.
+    pub now: UnixTime,
+    /// What the operation id is used for.
+    pub content: Digest,
+    /// Its receipt.
+    pub entry: OutboxEntry,
+}
+
+/// A snapshot to make active.
+pub struct Activation {
+    /// The snapshot, as read.
+    pub snapshot: StoredSnapshot,
+    /// The active one, as read.
+    pub current: Option<Active>,
+    /// The time.
+    pub now: UnixTime,
+    /// What the operation id is used for.
+    pub content: Digest,
+    /// Its receipt.
+    pub entry: OutboxEntry,
+}
+
+/// A request's state as it is stored.
+#[derive(Clone)]
+pub struct StoredRequest {
+    /// Where it stands.
+    pub standing: Standing,
+    /// Its newest decision.
+    pub decision_id: String,
+    /// The operation that made the decision.
+    pub operation_id: OperationId,
+    /// Which writing was read.
+    pub version: Version,
+}
+
+/// A decision and what it was made from.
+#[derive(Clone)]
+pub struct RecordedDecision {
+    /// The request's bytes.
+    pub request: Vec<u8>,
+    /// Who sent it.
+    pub facts: Facts,
+    /// The digest of the snapshot in force.
+    pub snapshot: Digest,
+    /// What the receipt preflight found.
+    pub preflight: Preflight,
+    /// The time of evaluation.
+    pub now: UnixTime,
+    /// The decision's bytes.
+    pub decision: Vec<u8>,
+    /// The grant, if something was allowed.
+    pub grant: Option<SignedGrant>,
+}
+
+/// A decision to store.
+pub struct NewDecision {
+    /// Its request.
+    pub key: RequestKey,
+    /// Where the request stands with it.
+    pub standing: Standing,
+    /// Its id.
+    pub decision_id: String,
+    /// The decision.
+    pub recorded: RecordedDecision,
+    /// The active snapshot, as read.
+    pub active: Version,
+    /// The request that it replaces, as read.
+    pub replaces: Option<Version>,
+    /// What the operation id is used for.
+    pub content: Digest,
+    /// Its receipt.
+    pub entry: OutboxEntry,
+}
+
+/// A receipt to write.
+#[derive(Clone)]
+pub struct OutboxEntry {
+    /// The tenant that it belongs to.
+    pub tenant: TenantName,
+    /// The operation.
+    pub operation_id: OperationId,
+    /// The subject's tag, if there is a subject.
+    pub subject_tag: Option<String>,
+    /// Its members.
+    pub members: Vec<u8>,
+}
+
+/// One page of the outbox.
+pub struct OutboxPage {
+    /// The entries.
+    pub entries: Vec<OutboxEntry>,
+    /// Where to go on; none at the end.
+    pub next: Option<Place>,
+}
+
+/// Why the store did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Something that was read has changed, or something new is there already.
+    #[error("somebody else was first")]
+    Conflict,
+    /// The store is away; the cause is for the log.
+    #[error("the store is unavailable: {0}")]
+    Unavailable(#[source] cl_kv::Error),
+    /// What is stored does not read back.
+    #[error("a stored record does not verify")]
+    Corrupt,
+}
+
+impl From<cl_kv::Error> for StoreError {
+    fn from(error: cl_kv::Error) -> Self {
+        match error {
+            cl_kv::Error::Conflict { .. } => Self::Conflict,
+            cl_kv::Error::Corrupt(_) | cl_kv::Error::WrongKey => Self::Corrupt,
+            cl_kv::Error::Full
+            | cl_kv::Error::Locked
+            | cl_kv::Error::KeyInUse(_)
+            | cl_kv::Error::NoSuchKey(_)
+            | cl_kv::Error::TooLarge(_)
+            | cl_kv::Error::Unavailable(_) => Self::Unavailable(error),
+        }
+    }
+}

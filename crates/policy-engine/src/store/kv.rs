@@ -1,0 +1,319 @@
+//! The store on ordered keys and preconditioned batches.
+//!
+//! ```text
+//! tenant  active                                          -> digest
+//! tenant  snapshot   private(digest)                      -> snapshot
+//! tenant  version    private(version)                     -> digest
+//! tenant  order      number(newest smallest)              -> digest
+//! tenant  count                                           -> number of snapshots
+//! tenant  request    private(principal) private(id)       -> state
+//! tenant  decision   private(id)                          -> decision with its inputs and grant
+//! tenant  operation  private(id)                          -> digest of what it was used for
+//! process outbox     public(tenant) private(operation id) -> receipt to write
+//! ```
+
+use std::sync::Arc;
+
+use cl_kv::{
+    Changes, Engine, Key, Kind, Opened, Precondition, Range, Sealed, Target, Tenant, Version,
+};
+use cl_model::digest::Digest;
+
+use super::records;
+use super::{
+    AboutSnapshot, Activation, Active, NewDecision, OutboxEntry, OutboxPage, Place, PutSnapshot,
+    RecordedDecision, RequestKey, SnapshotPage, Store, StoreError, StoredRequest, StoredSnapshot,
+};
+use crate::core::operation::{OperationId, TenantName};
+use crate::core::state::{Standing, State};
+
+const ACTIVE: Kind = Kind::new("active");
+const SNAPSHOT: Kind = Kind::new("snapshot");
+const VERSION: Kind = Kind::new("version");
+const ORDER: Kind = Kind::new("order");
+const COUNT: Kind = Kind::new("count");
+const REQUEST: Kind = Kind::new("request");
+const DECISION: Kind = Kind::new("decision");
+const OPERATION: Kind = Kind::new("operation");
+const OUTBOX: Kind = Kind::new("outbox");
+
+/// The store on a sealed engine: RocksDB, or one in memory for tests.
+#[derive(Debug)]
+pub struct KvStore {
+    sealed: Sealed<Arc<dyn Engine>>,
+}
+
+impl KvStore {
+    /// A store on `sealed`.
+    pub fn new(sealed: Sealed<Arc<dyn Engine>>) -> Self {
+        Self { sealed }
+    }
+
+    fn digest_at(&self, key: Key) -> Result<Option<Digest>, StoreError> {
+        let found = self.sealed.get(key)?;
+        found
+            .map(|opened| records::decode_digest(&opened.value))
+            .transpose()
+    }
+
+    /// How many snapshots a tenant has, and the precondition that this stays so.
+    fn count(&self, tenant: &TenantName) -> Result<(u64, Precondition), StoreError> {
+        match self.sealed.get(key(tenant, COUNT)?)? {
+            None => Ok((0, Precondition::Absent)),
+            Some(opened) => Ok((
+                records::decode_count(&opened.value)?,
+                Precondition::Unchanged(opened.version),
+            )),
+        }
+    }
+
+    /// Adds an operation that must be new, and its receipt.
+    fn with_operation(
+        changes: Changes,
+        content: Digest,
+        entry: &OutboxEntry,
+    ) -> Result<Changes, StoreError> {
+        let operation = key(&entry.tenant, OPERATION)?.private(entry.operation_id.as_str());
+        let outbox = outbox_key(&entry.tenant, &entry.operation_id);
+        Ok(changes
+            .require(&operation, Precondition::Absent)
+            .put(operation, content.as_bytes().as_slice())
+            .put(outbox, records::encode_outbox(entry)))
+    }
+
+    fn apply(&self, changes: &Changes) -> Result<(), StoreError> {
+        self.sealed.apply(changes)?;
+        Ok(())
+    }
+}
+
+impl Store for KvStore {
+    fn active(&self, tenant: &TenantName) -> Result<Option<Active>, StoreError> {
+        let found = self.sealed.get(key(tenant, ACTIVE)?)?;
+        found
+            .map(|opened| {
+                Ok(Active {
+                    digest: records::decode_digest(&opened.value)?,
+                    version: opened.version,
+                })
+            })
+            .transpose()
+    }
+
+    fn snapshot(
+        &self,
+        tenant: &TenantName,
+        digest: Digest,
+    ) -> Result<Option<StoredSnapshot>, StoreError> {
+        let found = self.sealed.get(snapshot_key(tenant, digest)?)?;
+        found.map(|opened| read_snapshot(&opened)).transpose()
+    }
+
+    fn snapshot_of_version(
+        &self,
+        tenant: &TenantName,
+        version: &str,
+    ) -> Result<Option<Digest>, StoreError> {
+        self.digest_at(key(tenant, VERSION)?.private(version))
+    }
+
+    fn snapshots(
+        &self,
+        tenant: &TenantName,
+        after: Option<u64>,
+        limit: usize,
+    ) -> Result<SnapshotPage, StoreError> {
+        let order = key(tenant, ORDER)?;
+        let mut range = Range::of(order.clone(), limit.saturating_add(1));
+        if let Some(place) = after {
+            range = range.after(order.number(place));
+        }
+        let mut found = self.sealed.scan(&range)?;
+        let has_more = found.len() > limit;
+        found.truncate(limit);
+        let mut targets: Vec<Target> = Vec::with_capacity(found.len());
+        for entry in &found {
+            let digest = records::decode_digest(&entry.opened.value)?;
+            targets.push(snapshot_key(tenant, digest)?.into());
+        }
+        let mut entries = Vec::with_capacity(found.len());
+        for opened in self.sealed.get_many(&targets)? {
+            let opened = opened.ok_or(StoreError::Corrupt)?;
+            entries.push(read_snapshot(&opened)?.about);
+        }
+        Ok(SnapshotPage {
+            entries,
+            has_more,
+            total: self.count(tenant)?.0,
+        })
+    }
+
+    fn put_snapshot(&self, put: &PutSnapshot) -> Result<(), StoreError> {
+        let tenant = &put.entry.tenant;
+        let (count, unchanged) = self.count(tenant)?;
+        let place = u64::MAX - count;
+        let about = AboutSnapshot {
+            digest: put.digest,
+            name: put.name.clone(),
+            place,
+            stored_at: put.now,
+            stored_by: put.entry.operation_id.clone(),
+            activated: None,
+            expires_at: put.expires_at,
+        };
+        let snapshot = snapshot_key(tenant, put.digest)?;
+        let version = key(tenant, VERSION)?.private(&put.name);
+        let count_key = key(tenant, COUNT)?;
+        let digest = put.digest.as_bytes().as_slice();
+        let changes = Changes::new()
+            .require(&count_key, unchanged)
+            .require(&snapshot, Precondition::Absent)
+            .require(&version, Precondition::Absent)
+            .put(snapshot, records::encode_snapshot(&put.bytes, &about))
+            .put(version, digest)
+            .put(key(tenant, ORDER)?.number(place), digest)
+            .put(count_key, (count + 1).to_be_bytes());
+        self.apply(&Self::with_operation(changes, put.content, &put.entry)?)
+    }
+
+    fn activate(&self, activation: &Activation) -> Result<(), StoreError> {
+        let entry = &activation.entry;
+        let read = &activation.snapshot;
+        let mut about = read.about.clone();
+        about.activated = Some((activation.now, entry.operation_id.clone()));
+        let active = key(&entry.tenant, ACTIVE)?;
+        let snapshot = snapshot_key(&entry.tenant, about.digest)?;
+        let current = activation.current.map(|active| active.version);
+        let changes = Changes::new()
+            .require(&active, as_read(current))
+            .require(&snapshot, Precondition::Unchanged(read.version))
+            .put(active, about.digest.as_bytes().as_slice())
+            .put(snapshot, records::encode_snapshot(&read.bytes, &about));
+        self.apply(&Self::with_operation(changes, activation.content, entry)?)
+    }
+
+    fn request(&self, request: &RequestKey) -> Result<Option<StoredRequest>, StoreError> {
+        let found = self.sealed.get(request_key(request)?)?;
+        found
+            .map(|opened| records::decode_request(&opened.value, opened.version))
+            .transpose()
+    }
+
+    fn decision(
+        &self,
+        tenant: &TenantName,
+        decision_id: &str,
+    ) -> Result<Option<RecordedDecision>, StoreError> {
+        let found = self.sealed.get(decision_key(tenant, decision_id)?)?;
+        found
+            .map(|opened| records::decode_decision(&opened.value))
+            .transpose()
+    }
+
+    fn record(&self, new: &NewDecision) -> Result<(), StoreError> {
+        let tenant = &new.key.tenant;
+        let request = request_key(&new.key)?;
+        let decision = decision_key(tenant, &new.decision_id)?;
+        let state =
+            records::encode_request(&new.standing, &new.decision_id, &new.entry.operation_id);
+        let changes = Changes::new()
+            .require(key(tenant, ACTIVE)?, Precondition::Unchanged(new.active))
+            .require(&request, as_read(new.replaces))
+            .require(&decision, Precondition::Absent)
+            .put(request, state)
+            .put(decision, records::encode_decision(&new.recorded));
+        self.apply(&Self::with_operation(changes, new.content, &new.entry)?)
+    }
+
+    fn expire(&self, request: &RequestKey, read: &StoredRequest) -> Result<(), StoreError> {
+        let standing = Standing {
+            state: State::Expired,
+            ..read.standing
+        };
+        let state = records::encode_request(&standing, &read.decision_id, &read.operation_id);
+        let target = request_key(request)?;
+        let changes = Changes::new()
+            .require(&target, Precondition::Unchanged(read.version))
+            .put(target, state);
+        self.apply(&changes)
+    }
+
+    fn operation(
+        &self,
+        tenant: &TenantName,
+        operation_id: &OperationId,
+    ) -> Result<Option<Digest>, StoreError> {
+        self.digest_at(key(tenant, OPERATION)?.private(operation_id.as_str()))
+    }
+
+    fn begin(&self, content: Digest, entry: &OutboxEntry) -> Result<(), StoreError> {
+        self.apply(&Self::with_operation(Changes::new(), content, entry)?)
+    }
+
+    fn outstanding(
+        &self,
+        tenant: &TenantName,
+        operation_id: &OperationId,
+    ) -> Result<Option<OutboxEntry>, StoreError> {
+        let found = self.sealed.get(outbox_key(tenant, operation_id))?;
+        found
+            .map(|opened| records::decode_outbox(&opened.value))
+            .transpose()
+    }
+
+    fn outbox(&self, after: Option<Place>, limit: usize) -> Result<OutboxPage, StoreError> {
+        let mut range = Range::of(Tenant::process().key(OUTBOX), limit);
+        if let Some(place) = after {
+            range = range.after(place);
+        }
+        let found = self.sealed.scan(&range)?;
+        let mut entries = Vec::with_capacity(found.len());
+        for entry in &found {
+            entries.push(records::decode_outbox(&entry.opened.value)?);
+        }
+        let last = found.into_iter().last().map(|entry| entry.key);
+        Ok(OutboxPage {
+            next: last.filter(|_| entries.len() == limit),
+            entries,
+        })
+    }
+
+    fn settle(&self, entry: &OutboxEntry) -> Result<(), StoreError> {
+        let target = outbox_key(&entry.tenant, &entry.operation_id);
+        self.apply(&Changes::new().delete(target))
+    }
+}
+
+fn as_read(version: Option<Version>) -> Precondition {
+    version.map_or(Precondition::Absent, Precondition::Unchanged)
+}
+
+fn read_snapshot(opened: &Opened) -> Result<StoredSnapshot, StoreError> {
+    records::decode_snapshot(&opened.value, opened.version)
+}
+
+fn key(tenant: &TenantName, kind: Kind) -> Result<Key, StoreError> {
+    let tenant = Tenant::parse(tenant.as_str()).map_err(|_| StoreError::Corrupt)?;
+    Ok(tenant.key(kind))
+}
+
+fn snapshot_key(tenant: &TenantName, digest: Digest) -> Result<Key, StoreError> {
+    Ok(key(tenant, SNAPSHOT)?.private(digest.as_bytes()))
+}
+
+fn request_key(request: &RequestKey) -> Result<Key, StoreError> {
+    Ok(key(&request.tenant, REQUEST)?
+        .private(request.principal.as_str())
+        .private(request.id.as_str()))
+}
+
+fn decision_key(tenant: &TenantName, id: &str) -> Result<Key, StoreError> {
+    Ok(key(tenant, DECISION)?.private(id))
+}
+
+fn outbox_key(tenant: &TenantName, operation_id: &OperationId) -> Key {
+    Tenant::process()
+        .key(OUTBOX)
+        .public(tenant.as_str())
+        .private(operation_id.as_str())
+}

@@ -1,0 +1,362 @@
+//! The form of stored values: protobuf, sealed by the layer below.
+
+use cl_kv::Version;
+use cl_model::digest::Digest;
+use cl_model::document::Signed;
+use cl_model::key::Signature;
+use cl_model::object::DecisionState;
+use cl_model::policy::{Assurance, Preflight};
+use cl_model::scalar::Reference;
+use cl_model::time::UnixTime;
+use prost::Message;
+
+use super::{
+    AboutSnapshot, OutboxEntry, RecordedDecision, StoreError, StoredRequest, StoredSnapshot,
+};
+use crate::core::facts::{BoundKey, Facts, Method};
+use crate::core::grant::SignedGrant;
+use crate::core::operation::{OperationId, TenantName};
+use crate::core::state::{Standing, State};
+
+#[derive(Clone, PartialEq, Message)]
+#[prost(skip_debug)]
+pub(super) struct SnapshotRecord {
+    #[prost(bytes = "vec", tag = "1")]
+    bytes: Vec<u8>,
+    #[prost(message, required, tag = "2")]
+    about: AboutRecord,
+}
+
+#[derive(Clone, PartialEq, Message)]
+#[prost(skip_debug)]
+pub(super) struct AboutRecord {
+    #[prost(string, tag = "1")]
+    digest: String,
+    #[prost(string, tag = "2")]
+    name: String,
+    #[prost(uint64, tag = "3")]
+    place: u64,
+    #[prost(int64, tag = "4")]
+    stored_at_ms: i64,
+    #[prost(string, tag = "5")]
+    stored_by: String,
+    #[prost(int64, optional, tag = "6")]
+    activated_at_ms: Option<i64>,
+    #[prost(string, optional, tag = "7")]
+    activated_by: Option<String>,
+    #[prost(int64, optional, tag = "8")]
+    expires_at_ms: Option<i64>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+#[prost(skip_debug)]
+pub(super) struct RequestRecord {
+    #[prost(string, tag = "1")]
+    state: String,
+    #[prost(string, tag = "2")]
+    request_digest: String,
+    #[prost(string, tag = "3")]
+    decision: String,
+    #[prost(int64, tag = "4")]
+    expires_at_ms: i64,
+    #[prost(string, tag = "5")]
+    decision_id: String,
+    #[prost(string, tag = "6")]
+    operation_id: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+#[prost(skip_debug)]
+pub(super) struct DecisionRecord {
+    #[prost(bytes = "vec", tag = "1")]
+    request: Vec<u8>,
+    #[prost(message, required, tag = "2")]
+    facts: FactsRecord,
+    #[prost(string, tag = "3")]
+    snapshot: String,
+    #[prost(string, tag = "4")]
+    preflight: String,
+    #[prost(int64, tag = "5")]
+    now_ms: i64,
+    #[prost(bytes = "vec", tag = "6")]
+    decision: Vec<u8>,
+    #[prost(message, optional, tag = "7")]
+    grant: Option<GrantRecord>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+#[prost(skip_debug)]
+pub(super) struct FactsRecord {
+    #[prost(string, tag = "1")]
+    principal: String,
+    #[prost(string, tag = "2")]
+    client_instance: String,
+    #[prost(string, tag = "3")]
+    method: String,
+    #[prost(string, tag = "4")]
+    assurance: String,
+    #[prost(string, optional, tag = "5")]
+    certificate_thumbprint: Option<String>,
+    #[prost(string, optional, tag = "6")]
+    jwk_thumbprint: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+#[prost(skip_debug)]
+pub(super) struct GrantRecord {
+    #[prost(bytes = "vec", tag = "1")]
+    scope: Vec<u8>,
+    #[prost(bytes = "vec", tag = "2")]
+    scope_signature: Vec<u8>,
+    #[prost(bytes = "vec", tag = "3")]
+    plan: Vec<u8>,
+    #[prost(bytes = "vec", tag = "4")]
+    plan_signature: Vec<u8>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+#[prost(skip_debug)]
+pub(super) struct OutboxRecord {
+    #[prost(string, tag = "1")]
+    tenant: String,
+    #[prost(string, tag = "2")]
+    operation_id: String,
+    #[prost(string, optional, tag = "3")]
+    subject_tag: Option<String>,
+    #[prost(bytes = "vec", tag = "4")]
+    members: Vec<u8>,
+}
+
+pub(super) fn encode_snapshot(bytes: &[u8], about: &AboutSnapshot) -> Vec<u8> {
+    let record = SnapshotRecord {
+        bytes: bytes.to_vec(),
+        about: AboutRecord::of(about),
+    };
+    record.encode_to_vec()
+}
+
+pub(super) fn decode_snapshot(
+    value: &[u8],
+    version: Version,
+) -> Result<StoredSnapshot, StoreError> {
+    let record: SnapshotRecord = decode(value)?;
+    Ok(StoredSnapshot {
+        bytes: record.bytes,
+        about: record.about.read().ok_or(StoreError::Corrupt)?,
+        version,
+    })
+}
+
+impl AboutRecord {
+    fn of(about: &AboutSnapshot) -> Self {
+        let activated = about.activated.as_ref();
+        Self {
+            digest: about.digest.to_string(),
+            name: about.name.clone(),
+            place: about.place,
+            stored_at_ms: about.stored_at.milliseconds(),
+            stored_by: about.stored_by.to_string(),
+            activated_at_ms: activated.map(|(at, _)| at.milliseconds()),
+            activated_by: activated.map(|(_, by)| by.to_string()),
+            expires_at_ms: about.expires_at.map(UnixTime::milliseconds),
+        }
+    }
+
+    fn read(self) -> Option<AboutSnapshot> {
+        let activated = match (self.activated_at_ms, self.activated_by) {
+            (None, None) => None,
+            (Some(at), Some(by)) => {
+                Some((UnixTime::from_milliseconds(at), OperationId::parse(&by)?))
+            }
+            (Some(_), None) | (None, Some(_)) => return None,
+        };
+        Some(AboutSnapshot {
+            digest: Digest::parse(&self.digest)?,
+            name: self.name,
+            place: self.place,
+            stored_at: UnixTime::from_milliseconds(self.stored_at_ms),
+            stored_by: OperationId::parse(&self.stored_by)?,
+            activated,
+            expires_at: self.expires_at_ms.map(UnixTime::from_milliseconds),
+        })
+    }
+}
+
+pub(super) fn encode_request(
+    standing: &Standing,
+    decision_id: &str,
+    operation_id: &OperationId,
+) -> Vec<u8> {
+    let record = RequestRecord {
+        state: standing.state.as_str().to_owned(),
+        request_digest: standing.request_digest.to_string(),
+        decision: standing.decision.as_str().to_owned(),
+        expires_at_ms: standing.expires_at.milliseconds(),
+        decision_id: decision_id.to_owned(),
+        operation_id: operation_id.to_string(),
+    };
+    record.encode_to_vec()
+}
+
+pub(super) fn decode_request(value: &[u8], version: Version) -> Result<StoredRequest, StoreError> {
+    let record: RequestRecord = decode(value)?;
+    let standing = || {
+        Some(Standing {
+            state: State::parse(&record.state)?,
+            request_digest: Digest::parse(&record.request_digest)?,
+            decision: DecisionState::parse(&record.decision)?,
+            expires_at: UnixTime::from_milliseconds(record.expires_at_ms),
+        })
+    };
+    Ok(StoredRequest {
+        standing: standing().ok_or(StoreError::Corrupt)?,
+        operation_id: OperationId::parse(&record.operation_id).ok_or(StoreError::Corrupt)?,
+        decision_id: record.decision_id,
+        version,
+    })
+}
+
+pub(super) fn encode_decision(recorded: &RecordedDecision) -> Vec<u8> {
+    let record = DecisionRecord {
+        request: recorded.request.clone(),
+        facts: FactsRecord::of(&recorded.facts),
+        snapshot: recorded.snapshot.to_string(),
+        preflight: preflight_name(recorded.preflight).to_owned(),
+        now_ms: recorded.now.milliseconds(),
+        decision: recorded.decision.clone(),
+        grant: recorded.grant.as_ref().map(GrantRecord::of),
+    };
+    record.encode_to_vec()
+}
+
+pub(super) fn decode_decision(value: &[u8]) -> Result<RecordedDecision, StoreError> {
+    let record: DecisionRecord = decode(value)?;
+    read_decision(record).ok_or(StoreError::Corrupt)
+}
+
+fn read_decision(record: DecisionRecord) -> Option<RecordedDecision> {
+    let grant = match record.grant {
+        None => None,
+        Some(grant) => Some(grant.read()?),
+    };
+    Some(RecordedDecision {
+        request: record.request,
+        facts: record.facts.read()?,
+        snapshot: Digest::parse(&record.snapshot)?,
+        preflight: read_preflight(&record.preflight)?,
+        now: UnixTime::from_milliseconds(record.now_ms),
+        decision: record.decision,
+        grant,
+    })
+}
+
+const fn preflight_name(preflight: Preflight) -> &'static str {
+    match preflight {
+        Preflight::Absent => "absent",
+        Preflight::Unavailable => "unavailable",
+        Preflight::Available => "available",
+    }
+}
+
+fn read_preflight(text: &str) -> Option<Preflight> {
+    [
+        Preflight::Absent,
+        Preflight::Unavailable,
+        Preflight::Available,
+    ]
+    .into_iter()
+    .find(|preflight| preflight_name(*preflight) == text)
+}
+
+impl FactsRecord {
+    fn of(facts: &Facts) -> Self {
+        let (certificate_thumbprint, jwk_thumbprint) = match &facts.bound_key {
+            None => (None, None),
+            Some(BoundKey::Certificate(thumbprint)) => (Some(thumbprint.clone()), None),
+            Some(BoundKey::Jwk(thumbprint)) => (None, Some(thumbprint.clone())),
+        };
+        Self {
+            principal: facts.principal.as_str().to_owned(),
+            client_instance: facts.client_instance.as_str().to_owned(),
+            method: facts.method.as_str().to_owned(),
+            assurance: facts.assurance.as_str().to_owned(),
+            certificate_thumbprint,
+            jwk_thumbprint,
+        }
+    }
+
+    fn read(self) -> Option<Facts> {
+        let bound_key = match (self.certificate_thumbprint, self.jwk_thumbprint) {
+            (None, None) => None,
+            (Some(thumbprint), None) => Some(BoundKey::Certificate(thumbprint)),
+            (None, Some(thumbprint)) => Some(BoundKey::Jwk(thumbprint)),
+            (Some(_), Some(_)) => return None,
+        };
+        Some(Facts {
+            principal: Reference::new(self.principal)?,
+            client_instance: Reference::new(self.client_instance)?,
+            method: Method::parse(&self.method)?,
+            assurance: Assurance::parse(&self.assurance)?,
+            bound_key,
+        })
+    }
+}
+
+impl GrantRecord {
+    fn of(grant: &SignedGrant) -> Self {
+        Self {
+            scope: grant.scope.document.clone(),
+            scope_signature: grant.scope.signature.as_bytes().to_vec(),
+            plan: grant.plan.document.clone(),
+            plan_signature: grant.plan.signature.as_bytes().to_vec(),
+        }
+    }
+
+    fn read(self) -> Option<SignedGrant> {
+        let signed = |document: Vec<u8>, signature: Vec<u8>| {
+            let signature = Signature::new(signature.try_into().ok()?);
+            Some(Signed {
+                document,
+                signature,
+            })
+        };
+        Some(SignedGrant {
+            scope: signed(self.scope, self.scope_signature)?,
+            plan: signed(self.plan, self.plan_signature)?,
+        })
+    }
+}
+
+pub(super) fn encode_outbox(entry: &OutboxEntry) -> Vec<u8> {
+    let record = OutboxRecord {
+        tenant: entry.tenant.as_str().to_owned(),
+        operation_id: entry.operation_id.to_string(),
+        subject_tag: entry.subject_tag.clone(),
+        members: entry.members.clone(),
+    };
+    record.encode_to_vec()
+}
+
+pub(super) fn decode_outbox(value: &[u8]) -> Result<OutboxEntry, StoreError> {
+    let record: OutboxRecord = decode(value)?;
+    Ok(OutboxEntry {
+        tenant: TenantName::parse(&record.tenant).ok_or(StoreError::Corrupt)?,
+        operation_id: OperationId::parse(&record.operation_id).ok_or(StoreError::Corrupt)?,
+        subject_tag: record.subject_tag,
+        members: record.members,
+    })
+}
+
+pub(super) fn decode_digest(value: &[u8]) -> Result<Digest, StoreError> {
+    let bytes: [u8; 32] = value.try_into().map_err(|_| StoreError::Corrupt)?;
+    Ok(Digest::from(bytes))
+}
+
+pub(super) fn decode_count(value: &[u8]) -> Result<u64, StoreError> {
+    let bytes = value.try_into().map_err(|_| StoreError::Corrupt)?;
+    Ok(u64::from_be_bytes(bytes))
+}
+
+fn decode<M: Message + Default>(value: &[u8]) -> Result<M, StoreError> {
+    M::decode(value).map_err(|_| StoreError::Corrupt)
+}

@@ -1,0 +1,21 @@
+//! The policy engine, tested from outside: real gRPC over mutual TLS, a receipt store that enforces
+//! its contract, and a clock that moves when told.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests"
+)]
+
+mod callers;
+mod crash;
+mod documents;
+mod malformed;
+mod pki;
+mod privacy;
+mod process;
+mod receipt_store;
+mod requests;
+mod snapshots;
+mod store;
+mod support;

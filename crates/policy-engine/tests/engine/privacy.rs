@@ -1,0 +1,134 @@
+//! Private words stay out of logs, errors, metrics, receipts and the data folder.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use cl_kv::RocksEngine;
+use cl_wire::policy::v1::RequestState;
+use serde_json::{Value, json};
+
+use crate::documents::{snapshot, submission};
+use crate::support::{World, decision, logs};
+
+/// One word for each private field, so that a leak names its source.
+const WORDS: [&str; 8] = [
+    "canarysubject",
+    "canaryagent",
+    "canarydevice",
+    "canaryrecipient",
+    "canarypurpose",
+    "canarypredicate",
+    "canaryaction",
+    "canaryrequestid",
+];
+
+fn private_snapshot() -> Value {
+    let mut document = snapshot("canaryversion");
+    let policy = &mut document["policy"];
+    policy["allowed_subjects"] = json!(["vault://subjects/canarysubject"]);
+    policy["allowed_requesters"] = json!(["urn:agent:canaryagent"]);
+    policy["allowed_clients"] = json!(["urn:device:canarydevice"]);
+    policy["allowed_recipients"] = json!(["urn:model:canaryrecipient"]);
+    policy["allowed_selectors"] = json!(["canarypredicate"]);
+    policy["allowed_actions"] = json!(["canaryaction"]);
+    document["predicates"]["canarypredicate"] = json!({"datatype": "text"});
+    document["clients"] = json!([{
+        "client_instance": "urn:device:canarydevice", "principals": ["urn:agent:canaryagent"],
+    }]);
+    document
+}
+
+fn private_request() -> Value {
+    let mut request = crate::documents::request("canaryrequestid");
+    request["issuer"]["id"] = json!("urn:agent:canaryagent");
+    request["subject_ref"] = json!("vault://subjects/canarysubject");
+    request["requester"] = json!({
+        "principal": "urn:agent:canaryagent",
+        "authenticated_by": "oauth2",
+        "client_instance": "urn:device:canarydevice",
+    });
+    request["recipient"]["principal"] = json!("urn:model:canaryrecipient");
+    request["purpose"] = json!("canarypurpose");
+    request["selectors"] = json!([{"predicate": "canarypredicate"}]);
+    request["requested_actions"] = json!(["canaryaction"]);
+    request
+}
+
+fn assert_clean(place: &str, bytes: &[u8], words: &[&str]) {
+    for word in words {
+        let found = bytes.windows(word.len()).any(|it| it == word.as_bytes());
+        assert!(!found, "{word} in {place}");
+    }
+}
+
+fn files(folder: &Path, visit: &mut impl FnMut(&Path, &[u8])) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files(&path, visit);
+        } else {
+            visit(&path, &fs::read(&path).unwrap());
+        }
+    }
+}
+
+#[tokio::test]
+async fn private_words_appear_nowhere_but_in_answers() {
+    let world = World::new().await;
+    let folder = tempfile::tempdir().unwrap();
+    let engine = RocksEngine::open(folder.path()).unwrap();
+    let running = world.start_on(Arc::new(engine)).await;
+    running.activate_new(&private_snapshot(), None).await;
+    let mut message = submission(&private_request(), 1);
+    let facts = message.facts.as_mut().unwrap();
+    facts.principal = "urn:agent:canaryagent".to_owned();
+    facts.client_instance = "urn:device:canarydevice".to_owned();
+    let status = running.submit(message.clone()).await.unwrap();
+    assert_eq!(status.state(), RequestState::Decided);
+    assert_eq!(decision(&status)["decision"], "allow");
+
+    // Errors of every kind, with the same words in them.
+    let mut conflicting = private_request();
+    conflicting["purpose"] = json!("canarypurpose, another");
+    let mut again = message.clone();
+    again.request = crate::documents::bytes(&conflicting);
+    let mut refusals = vec![running.submit(again).await.unwrap_err()];
+    let mut broken = message.clone();
+    broken.request.pop();
+    refusals.push(running.submit(broken).await.unwrap_err());
+    world.receipts.set_append_down(true);
+    let mut other = private_request();
+    other["id"] = json!("urn:cl:request:canaryrequestid2");
+    let mut unsettled = submission(&other, 2);
+    unsettled.facts = message.facts.clone();
+    refusals.push(running.submit(unsettled).await.unwrap_err());
+    world.receipts.set_append_down(false);
+    for refusal in &refusals {
+        assert_clean("an error", format!("{refusal:?}").as_bytes(), &WORDS);
+        assert_clean("its details", refusal.details(), &WORDS);
+    }
+
+    let metrics = running.telemetry.prometheus_text().unwrap();
+    assert!(metrics.contains("policy_decisions_total"), "{metrics}");
+    assert_clean("metrics", metrics.as_bytes(), &WORDS);
+    let logged = logs();
+    assert!(!logged.is_empty());
+    assert_clean("logs", &logged, &WORDS);
+    // A receipt may refer to the request by its opaque id, and to nothing else of it.
+    for recorded in world.receipts.log() {
+        assert_clean(
+            "a receipt",
+            recorded.receipt.to_string().as_bytes(),
+            &WORDS[..7],
+        );
+    }
+    running.kill().await;
+    let mut count = 0;
+    files(folder.path(), &mut |path, bytes| {
+        count += 1;
+        assert_clean(&path.display().to_string(), bytes, &WORDS);
+        assert_clean(&path.display().to_string(), bytes, &["canaryversion"]);
+    });
+    assert!(count > 1);
+}

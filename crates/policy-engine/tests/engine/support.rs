@@ -1,0 +1,388 @@
+//! Servers that run in the test's own process, and waiting with a deadline.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, LazyLock, Mutex};
+use std::time::Duration;
+
+use cl_host::callers::CallerTable;
+use cl_host::client::{ClientLimits, PeerChannel, Target};
+use cl_host::clock::ManualClock;
+use cl_host::life::{Listeners, Server, Shutdown, Signals, Tasks, Timings};
+use cl_host::telemetry::{Telemetry, TelemetryConfig};
+use cl_host::tls::Credentials;
+use cl_host::{App, Callers};
+use cl_kv::{Engine, KeyEncryptionKey, MemoryEngine, Sealed};
+use cl_model::key::{PublicKey, Seed, SigningKey};
+use cl_model::scalar::KeyId;
+use cl_policy_engine::Deps;
+use cl_policy_engine::core::grant::Audiences;
+use cl_policy_engine::core::keys::Keys;
+use cl_policy_engine::receipts::GrpcReceipts;
+use cl_policy_engine::store::{KvStore, Store};
+use cl_wire::policy::v1::policy_admin_service_client::PolicyAdminServiceClient;
+use cl_wire::policy::v1::policy_service_client::PolicyServiceClient;
+use cl_wire::policy::v1::{
+    ActivateSnapshotRequest, GetRequestRequest, PutSnapshotRequest, RequestStatus,
+    SubmitRequestRequest,
+};
+use cl_wire::receipt::v1::receipt_service_server::ReceiptServiceServer;
+use ring::rand::SystemRandom;
+use serde_json::Value;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tonic::service::Routes;
+use tonic::{Code, Status};
+use zeroize::Zeroizing;
+
+use crate::documents::{self, NOW_MS, TENANT};
+use crate::pki::{self, Authority};
+use crate::receipt_store::FakeReceipts;
+
+/// Far more than anything here takes on a busy machine; only a hang reaches it.
+const HANG: Duration = Duration::from_secs(120);
+
+/// What every process of every test logs, at all levels that exist.
+static LOGS: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+
+struct Logs;
+
+impl io::Write for Logs {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        LOGS.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+static SUBSCRIBED: LazyLock<()> = LazyLock::new(|| {
+    let (_telemetry, subscriber) = Telemetry::build(&config("trace"), || Logs).unwrap();
+    tracing::subscriber::set_global_default(subscriber).unwrap();
+});
+
+pub(crate) fn logs() -> Vec<u8> {
+    LOGS.lock().unwrap().clone()
+}
+
+fn config(log_filter: &str) -> TelemetryConfig {
+    TelemetryConfig {
+        process: "test".to_owned(),
+        log_filter: log_filter.to_owned(),
+        otlp_endpoint: None,
+    }
+}
+
+pub(crate) async fn within<F: Future>(what: &str, future: F) -> F::Output {
+    match tokio::time::timeout(HANG, future).await {
+        Ok(output) => output,
+        Err(_) => panic!("hangs: {what}"),
+    }
+}
+
+/// Polls until `condition` holds.
+pub(crate) async fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    within(what, async {
+        while !condition() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+}
+
+/// A deployment: its authority, its receipt store, and what outlives a policy engine.
+pub(crate) struct World {
+    pub(crate) authority: Authority,
+    pub(crate) clock: ManualClock,
+    pub(crate) memory: MemoryEngine,
+    pub(crate) receipts: FakeReceipts,
+    receipts_addr: SocketAddr,
+    _receipt_server: Serving,
+}
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        LazyLock::force(&SUBSCRIBED);
+        let authority = Authority::new();
+        let receipts = FakeReceipts::default();
+        let mut callers = CallerTable::new(pki::TRUST_DOMAIN).unwrap();
+        for method in ["Preflight", "Append"] {
+            let path = format!("/contextlayer.receipt.v1.ReceiptService/{method}");
+            callers = callers
+                .allow(&path, &["exchange/cl-policy-engine"])
+                .unwrap();
+        }
+        let service = ReceiptServiceServer::new(receipts.clone());
+        let app = App::new(Routes::new(service), Callers::Table(callers));
+        let credentials = authority.credentials("exchange/cl-receipt-store");
+        let shutdown = Shutdown::default();
+        let tasks = Tasks::new(shutdown.clone());
+        let server = Serving::start(app, credentials, shutdown, tasks).await;
+        Self {
+            authority,
+            clock: ManualClock::new(NOW_MS),
+            memory: MemoryEngine::new(),
+            receipts,
+            receipts_addr: server.addr,
+            _receipt_server: server,
+        }
+    }
+
+    /// Starts a policy engine on what earlier ones left in memory.
+    pub(crate) async fn start(&self) -> Running {
+        self.start_on(Arc::new(self.memory.clone())).await
+    }
+
+    pub(crate) async fn start_on(&self, engine: Arc<dyn Engine>) -> Running {
+        let kek = KeyEncryptionKey::new(Zeroizing::new([9; 32]));
+        let sealed = Sealed::open(engine, kek, Arc::new(SystemRandom::new())).unwrap();
+        let store: Arc<dyn Store> = Arc::new(KvStore::new(sealed));
+        let credentials = self.authority.credentials("exchange/cl-policy-engine");
+        let to_receipts = channel(
+            self.receipts_addr,
+            Arc::clone(&credentials),
+            "exchange/cl-receipt-store",
+        );
+        let shutdown = Shutdown::default();
+        let tasks = Tasks::new(shutdown.clone());
+        let telemetry = telemetry();
+        let app = cl_policy_engine::app(Deps {
+            store: Arc::clone(&store),
+            receipts: Arc::new(GrpcReceipts::new(to_receipts)),
+            keys: keys(),
+            audiences: Audiences::of(pki::TRUST_DOMAIN).unwrap(),
+            clock: Arc::new(self.clock.clone()),
+            own: credentials.own().id,
+            meter: telemetry.meter(),
+            shutdown: shutdown.clone(),
+            tasks: tasks.clone(),
+        });
+        let serving = Serving::with_telemetry(
+            app.unwrap(),
+            Arc::clone(&credentials),
+            shutdown,
+            tasks,
+            telemetry.clone(),
+        );
+        let serving = serving.await;
+        let gateway = self.authority.credentials("edge/cl-gateway");
+        let operator = self.authority.credentials("operator/ann");
+        Running {
+            policy: PolicyServiceClient::new(serving.channel(gateway)),
+            admin: PolicyAdminServiceClient::new(serving.channel(operator)),
+            serving,
+            store,
+            telemetry,
+        }
+    }
+
+    /// Starts a policy engine whose tenant has an active snapshot.
+    pub(crate) async fn ready(&self) -> Running {
+        let running = self.start().await;
+        running.activate_new(&documents::snapshot("v1"), None).await;
+        running
+    }
+}
+
+pub(crate) fn decision_key() -> SigningKey {
+    let kid = KeyId::new("urn:cl:key:decision:test").unwrap();
+    SigningKey::from_seed(kid, &Seed::new(&[1; 32]).unwrap()).unwrap()
+}
+
+pub(crate) fn decision_public_key() -> PublicKey {
+    decision_key().public_key()
+}
+
+fn keys() -> Keys {
+    let seed = |byte| Seed::new(&[byte; 32]).unwrap();
+    Keys::new(decision_key(), &seed(2), &seed(3))
+}
+
+fn telemetry() -> Telemetry {
+    Telemetry::build(&config("off"), io::sink).unwrap().0
+}
+
+/// A server on a free port.
+pub(crate) struct Serving {
+    pub(crate) addr: SocketAddr,
+    id: String,
+    shutdown: Shutdown,
+    task: JoinHandle<()>,
+}
+
+impl Serving {
+    async fn start(
+        app: App,
+        credentials: Arc<Credentials>,
+        shutdown: Shutdown,
+        tasks: Tasks,
+    ) -> Self {
+        Self::with_telemetry(app, credentials, shutdown, tasks, telemetry()).await
+    }
+
+    async fn with_telemetry(
+        app: App,
+        credentials: Arc<Credentials>,
+        shutdown: Shutdown,
+        tasks: Tasks,
+        telemetry: Telemetry,
+    ) -> Self {
+        let main = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let admin = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let addr = main.local_addr().unwrap();
+        let id = credentials.own().id.to_string();
+        let server = Server {
+            app,
+            credentials,
+            telemetry,
+            timings: Timings {
+                lame_duck: Duration::ZERO,
+                max_call: HANG,
+                ..Timings::default()
+            },
+            shutdown: shutdown.clone(),
+            tasks,
+        };
+        let (signals, receiver) = Signals::injected();
+        let task = tokio::spawn(async move {
+            let _signals = signals;
+            let _ended = server.serve(Listeners { main, admin }, receiver).await;
+        });
+        Self {
+            addr,
+            id,
+            shutdown,
+            task,
+        }
+    }
+
+    pub(crate) fn channel(&self, credentials: Arc<Credentials>) -> PeerChannel {
+        let path = self.id.split('/').skip(3).collect::<Vec<_>>().join("/");
+        channel(self.addr, credentials, &path)
+    }
+
+    /// Ends at once, as a killed process does: nothing is finished.
+    async fn kill(self) {
+        self.shutdown.abort();
+        self.task.abort();
+        let _cancelled = self.task.await;
+    }
+}
+
+fn channel(addr: SocketAddr, credentials: Arc<Credentials>, path: &str) -> PeerChannel {
+    let target = Target {
+        address: format!("localhost:{}", addr.port()),
+        id: pki::id(path).parse().unwrap(),
+    };
+    let limits = ClientLimits {
+        connect_timeout: HANG,
+        default_deadline: HANG,
+        ..ClientLimits::default()
+    };
+    PeerChannel::new(target, credentials, limits).unwrap()
+}
+
+/// A policy engine that runs.
+pub(crate) struct Running {
+    pub(crate) policy: PolicyServiceClient<PeerChannel>,
+    pub(crate) admin: PolicyAdminServiceClient<PeerChannel>,
+    pub(crate) serving: Serving,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) telemetry: Telemetry,
+}
+
+impl Running {
+    pub(crate) async fn submit(
+        &self,
+        submission: SubmitRequestRequest,
+    ) -> Result<RequestStatus, Status> {
+        let mut policy = self.policy.clone();
+        let answer = within("a submission", policy.submit_request(submission)).await?;
+        Ok(answer.into_inner().status.unwrap())
+    }
+
+    /// Submits a request with the ordinary facts.
+    pub(crate) async fn ask(&self, request: &Value, number: u32) -> Result<RequestStatus, Status> {
+        self.submit(documents::submission(request, number)).await
+    }
+
+    pub(crate) async fn look(&self, request: &Value) -> Result<RequestStatus, Status> {
+        let message = GetRequestRequest {
+            tenant: TENANT.to_owned(),
+            request_ref: request["id"].as_str().unwrap().to_owned(),
+            facts: Some(documents::facts()),
+        };
+        let mut policy = self.policy.clone();
+        let answer = within("a read", policy.get_request(message)).await?;
+        Ok(answer.into_inner().status.unwrap())
+    }
+
+    pub(crate) async fn put(
+        &self,
+        tenant: &str,
+        snapshot: &Value,
+        number: u32,
+    ) -> Result<String, Status> {
+        let message = PutSnapshotRequest {
+            tenant: tenant.to_owned(),
+            snapshot: documents::bytes(snapshot),
+            operation_id: documents::operation(number),
+        };
+        let mut admin = self.admin.clone();
+        let answer = within("a put", admin.put_snapshot(message)).await?;
+        Ok(answer.into_inner().digest)
+    }
+
+    pub(crate) async fn activate(
+        &self,
+        tenant: &str,
+        digest: &str,
+        expected: Option<&str>,
+        number: u32,
+    ) -> Result<(), Status> {
+        let message = ActivateSnapshotRequest {
+            tenant: tenant.to_owned(),
+            digest: digest.to_owned(),
+            expected_current_digest: expected.map(str::to_owned),
+            operation_id: documents::operation(number),
+        };
+        let mut admin = self.admin.clone();
+        let answer = within("an activation", admin.activate_snapshot(message)).await?;
+        assert!(answer.into_inner().info.unwrap().active);
+        Ok(())
+    }
+
+    /// Stores a snapshot for the ordinary tenant and makes it active.
+    pub(crate) async fn activate_new(&self, snapshot: &Value, expected: Option<&str>) -> String {
+        let number = if expected.is_none() { 0xa000 } else { 0xb000 };
+        let digest = self.put(TENANT, snapshot, number).await.unwrap();
+        self.activate(TENANT, &digest, expected, number + 1)
+            .await
+            .unwrap();
+        digest
+    }
+
+    /// Ends as a killed process does.
+    pub(crate) async fn kill(self) {
+        self.serving.kill().await;
+    }
+}
+
+pub(crate) fn decision(status: &RequestStatus) -> Value {
+    let value: Value = serde_json::from_slice(&status.decision).unwrap();
+    assert_eq!(documents::bytes(&value), status.decision);
+    value
+}
+
+/// The code and the reason of a refusal.
+pub(crate) fn refusal<T: std::fmt::Debug>(result: Result<T, Status>) -> (Code, String) {
+    let status = result.unwrap_err();
+    let reason = cl_wire::status::reason(&status).unwrap();
+    (status.code(), reason)
+}
+
+pub(crate) fn refused(code: Code, reason: &str) -> (Code, String) {
+    (code, reason.to_owned())
+}
