@@ -147,7 +147,7 @@ impl From<Refused> for Status {
         match refused {
             Refused::NoCertificate => status::refusal(
                 Code::Unauthenticated,
-                status::CLIENT_CERTIFICATE_REQUIRED,
+                status::CALLER_UNAUTHENTICATED,
                 "a client certificate is required",
             ),
             Refused::NotAllowed => status::refusal(

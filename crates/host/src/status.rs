@@ -15,7 +15,7 @@ pub const ERROR_DOMAIN: &str = "context-layer";
 pub const CALLER_NOT_ALLOWED: &str = "CALLER_NOT_ALLOWED";
 
 /// Reason when the connection has no client certificate but the method needs one.
-pub const CLIENT_CERTIFICATE_REQUIRED: &str = "CLIENT_CERTIFICATE_REQUIRED";
+pub const CALLER_UNAUTHENTICATED: &str = "CALLER_UNAUTHENTICATED";
 
 /// Reason when a call ran into its deadline.
 pub const DEADLINE_EXCEEDED: &str = "DEADLINE_EXCEEDED";

@@ -70,6 +70,6 @@ async fn an_anonymous_peer_is_asked_for_a_certificate() {
     assert_eq!(status.code(), Code::Unauthenticated, "{status:?}");
     assert_eq!(
         status::reason(&status).as_deref(),
-        Some(status::CLIENT_CERTIFICATE_REQUIRED)
+        Some(status::CALLER_UNAUTHENTICATED)
     );
 }
