@@ -18,14 +18,14 @@ pub fn to_text(value: &Value) -> String {
 
 /// The canonical text of an object.
 pub fn object_to_text(object: &Map<String, Value>) -> String {
-    object_without(object, &[])
+    let mut out = String::with_capacity(256);
+    write_object(&mut out, object);
+    out
 }
 
 /// The canonical text of an object without some of its members.
 pub fn object_without(object: &Map<String, Value>, left_out: &[&str]) -> String {
-    let mut out = String::with_capacity(256);
-    write_object(&mut out, object, left_out);
-    out
+    MemberTexts::of(object).to_text_without(left_out)
 }
 
 /// An object's members, each in canonical text already, so that parts of the object can be hashed
@@ -117,32 +117,27 @@ fn write_value(out: &mut String, value: &Value) {
             }
             out.push(']');
         }
-        Value::Object(object) => write_object(out, object, &[]),
+        Value::Object(object) => write_object(out, object),
     }
 }
 
-fn write_object(out: &mut String, object: &Map<String, Value>, left_out: &[&str]) {
+fn write_object(out: &mut String, object: &Map<String, Value>) {
     // The map iterates by code point, which is nearly always the right order already.
     if object
         .keys()
         .is_sorted_by(|left, right| cmp_utf16(left, right) == Ordering::Less)
     {
-        write_members(out, object.iter(), left_out);
+        write_members(out, object.iter());
     } else {
         let mut members: Vec<_> = object.iter().collect();
         members.sort_by(|(left, _), (right, _)| cmp_utf16(left, right));
-        write_members(out, members.into_iter(), left_out);
+        write_members(out, members.into_iter());
     }
 }
 
-fn write_members<'a>(
-    out: &mut String,
-    members: impl Iterator<Item = (&'a String, &'a Value)>,
-    left_out: &[&str],
-) {
+fn write_members<'a>(out: &mut String, members: impl Iterator<Item = (&'a String, &'a Value)>) {
     out.push('{');
-    let kept = members.filter(|(name, _)| !left_out.contains(&name.as_str()));
-    for (index, (name, value)) in kept.enumerate() {
+    for (index, (name, value)) in members.enumerate() {
         if index > 0 {
             out.push(',');
         }

@@ -61,9 +61,9 @@ impl LogState {
                 Code::ReceiptLogInvalidJson,
                 Code::ReceiptLogInvalidEntry,
             )?;
-            let receipt = state.check_entry(&entry)?;
+            let (receipt, digest) = state.check_entry(&entry)?;
             state.consume(&receipt::check(receipt)?)?;
-            state.advance(line, entry_digest(&entry));
+            state.advance(line, digest);
         }
         Ok(state)
     }
@@ -118,8 +118,13 @@ impl LogState {
             .contains(&(actor.to_owned(), bundle.to_owned()))
     }
 
-    /// Checks an entry's own members and its place in the chain; gives its receipt.
-    fn check_entry<'a>(&self, entry: &'a Map<String, Value>) -> Result<&'a Value, Refusal> {
+    /// Checks an entry's own members and its place in the chain; gives its receipt and its digest.
+    fn check_entry<'a>(
+        &self,
+        entry: &'a Map<String, Value>,
+    ) -> Result<(&'a Value, Digest), Refusal> {
+        let actual =
+            Digest::of_bytes(canonical::object_without(entry, &["entry_digest"]).as_bytes());
         let number = |name: &str| entry.get(name).and_then(|value| integer(value).ok());
         let digest = |name: &str| entry.get(name).and_then(|it| Digest::from_json(it).ok());
         let receipt = entry
@@ -130,9 +135,9 @@ impl LogState {
         let holds = number("log_version") == Some(LOG_VERSION)
             && number("sequence") == expected
             && digest("previous_entry_digest") == Some(self.tail)
-            && digest("entry_digest") == Some(entry_digest(entry));
+            && digest("entry_digest") == Some(actual);
         if holds {
-            return Ok(receipt);
+            return Ok((receipt, actual));
         }
         Err(Code::ReceiptLogChainMismatch.into())
     }
@@ -163,10 +168,6 @@ impl std::fmt::Debug for LogState {
             self.entries, self.tail
         )
     }
-}
-
-fn entry_digest(entry: &Map<String, Value>) -> Digest {
-    Digest::of_bytes(canonical::object_without(entry, &["entry_digest"]).as_bytes())
 }
 
 /// The lines of a file, split on LF alone and without it; nothing may follow the last LF.

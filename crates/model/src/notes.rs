@@ -4,7 +4,7 @@
 //! consumer that does not know them still has a complete bundle; items without a note are
 //! untrusted.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 
 use crate::digest::Digest;
 use crate::document::{Document, Verified};
@@ -64,8 +64,8 @@ object! {
 
 impl DisclosureNotes {
     fn one_note_per_item(&self) -> Result<(), Mismatch> {
-        let by_item: HashMap<_, _> = self.items.iter().map(|note| (note.item, note)).collect();
-        if by_item.len() < self.items.len() {
+        let items: HashSet<_> = self.items.iter().map(|note| note.item).collect();
+        if items.len() < self.items.len() {
             return Err(Expected::Distinct.into());
         }
         Ok(())

@@ -39,8 +39,9 @@ impl Projection {
     ///
     /// For a granted candidate: [`Code::InvalidObject`], [`Code::ClaimProvenanceRequired`],
     /// [`Code::InvalidStringList`], [`Code::TooManyProvenanceHandles`], [`Code::InvalidString`] (no
-    /// text), [`Code::InvalidClaimText`], [`Code::NonJsonValue`] (no value), [`Code::InvalidClaimConfidence`]. For all of them:
-    /// [`Code::NoContextGranted`], [`Code::TooManyClaims`].
+    /// text), [`Code::InvalidClaimText`], [`Code::NonJsonValue`] (no value),
+    /// [`Code::InvalidClaimConfidence`], [`Code::BundleContainsForbiddenMaterial`],
+    /// [`Code::JsonTooDeep`]. For all of them: [`Code::NoContextGranted`], [`Code::TooManyClaims`].
     pub fn of(
         candidates: &[Value],
         decision: &VerifiedDecision,
