@@ -22,41 +22,41 @@ pub enum AliasScheme {
     Parity,
     /// Keyed, and different for every request: nothing can be guessed or linked without the key.
     Keyed(MacKey),
+    /// The names that policy engine and vault gave under their own keys: the subject has this
+    /// alias, and sources come as the handles of [`AliasScheme::Keyed`].
+    Minted(Alias),
 }
 
 impl AliasScheme {
     /// The subject's alias in one exchange with one recipient.
     pub fn subject_alias(&self, subject_ref: &str, request: &RequestId, recipient: &str) -> Alias {
-        Alias::from_digest(self.derive(
-            ALIAS_DOMAIN,
-            &json!({
-                "subject_ref": subject_ref,
-                "request_ref": request.as_str(),
-                "recipient": recipient,
-            }),
-        ))
+        let named = json!({
+            "subject_ref": subject_ref,
+            "request_ref": request.as_str(),
+            "recipient": recipient,
+        });
+        match self {
+            Self::Parity => Alias::from_digest(Digest::of_json(&named)),
+            Self::Keyed(key) => Alias::from_digest(derive(key, ALIAS_DOMAIN, &named)),
+            Self::Minted(alias) => alias.clone(),
+        }
     }
 
-    /// The handle and opaque reference of one source in one exchange.
-    pub fn provenance(&self, source: &str, request: &RequestId) -> Provenance {
+    /// The handle and opaque reference of one source in one exchange; `None` if the names are
+    /// minted and `source` is none of them.
+    pub fn provenance(&self, source: &str, request: &RequestId) -> Option<Provenance> {
         let digest = match self {
             Self::Parity => {
                 let source = canonical::to_text(&Value::from(source));
                 Digest::of_bytes(format!(r#"{{"source":{source}}}"#).as_bytes())
             }
-            Self::Keyed(_) => self.derive(
-                HANDLE_DOMAIN,
-                &json!({"source": source, "request_ref": request.as_str()}),
-            ),
+            Self::Keyed(key) => {
+                let named = json!({"source": source, "request_ref": request.as_str()});
+                derive(key, HANDLE_DOMAIN, &named)
+            }
+            Self::Minted(_) => Handle::parse_digest(source)?,
         };
-        Provenance { digest }
-    }
-
-    fn derive(&self, domain: &str, value: &Value) -> Digest {
-        match self {
-            Self::Parity => Digest::of_json(value),
-            Self::Keyed(key) => derive(key, domain, value),
-        }
+        Some(Provenance { digest })
     }
 }
 
@@ -113,6 +113,7 @@ mod tests {
     fn parity_follows_the_profile() {
         let source = "vault://synthetic-test-only/events/approved";
         let provenance = AliasScheme::Parity.provenance(source, &request("a"));
+        let provenance = provenance.expect("a source");
         let hex = "df41a694762c9e3d87007c05de3ab515fa4681e91b9f765c5b90aae5fa2496c0";
         assert_eq!(provenance.handle().as_str(), format!("prov_{hex}"));
         assert_eq!(
@@ -129,9 +130,29 @@ mod tests {
         assert_ne!(alias(&one, "a"), alias(&one, "b"));
         assert_ne!(alias(&one, "a"), alias(&other, "a"));
         assert_ne!(alias(&one, "a"), alias(&AliasScheme::Parity, "a"));
-        let handle = |scheme: &AliasScheme, tail| scheme.provenance("e:1", &request(tail)).handle();
+        let handle = |scheme: &AliasScheme, tail| {
+            let provenance = scheme.provenance("e:1", &request(tail));
+            provenance.expect("a source").handle()
+        };
         assert_ne!(handle(&one, "a"), handle(&one, "b"));
         assert_ne!(handle(&one, "a"), handle(&AliasScheme::Parity, "a"));
+    }
+
+    #[test]
+    fn minted_names_pass_unchanged_and_others_are_refused() {
+        let keyed = keyed(1);
+        let alias = keyed.subject_alias("s:1", &request("a"), "r:1");
+        let source = keyed.provenance("e:1", &request("a")).expect("a source");
+        let minted = AliasScheme::Minted(alias.clone());
+        assert_eq!(minted.subject_alias("s:1", &request("a"), "r:1"), alias);
+        let handle = source.handle();
+        let again = minted.provenance(handle.as_str(), &request("b"));
+        assert_eq!(again, Some(source));
+        for other in ["", "e:1", "prov_", "prov_00", source.reference().as_str()] {
+            assert_eq!(minted.provenance(other, &request("a")), None, "{other}");
+        }
+        let upper = handle.as_str().to_uppercase();
+        assert_eq!(minted.provenance(&upper, &request("a")), None);
     }
 
     #[test]

@@ -25,6 +25,7 @@
 //! | open and use one | [`envelope`], [`session`], [`memory`] |
 //! | write and verify receipts | [`receipt`], [`log`], [`anchor`] |
 //! | grant across services | [`grant`], [`notes`] |
+//! | know predicates, keep denied values back | [`vocabulary`], [`leak`] |
 //!
 //! Every refusal is a [`refusal::Refusal`] with a stable code and never a part of the input.
 
@@ -43,6 +44,7 @@ pub mod grant;
 pub mod issue;
 pub mod json;
 pub mod key;
+pub mod leak;
 pub mod list;
 pub mod log;
 pub mod memory;
@@ -60,3 +62,4 @@ pub mod session;
 pub mod time;
 pub mod transform;
 pub mod urn;
+pub mod vocabulary;

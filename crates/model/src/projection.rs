@@ -127,7 +127,8 @@ impl<'a> Projector<'a> {
         let mut derived = Vec::with_capacity(sources.len());
         for source in sources {
             let source = source.as_str().filter(|source| !source.is_empty());
-            derived.push(self.provenance(source.ok_or(Code::InvalidStringList)?));
+            let source = source.and_then(|source| self.provenance(source));
+            derived.push(source.ok_or(Code::InvalidStringList)?);
         }
         derived.sort_unstable();
         derived.dedup();
@@ -138,14 +139,14 @@ impl<'a> Projector<'a> {
         }
     }
 
-    fn provenance(&mut self, source: &str) -> Provenance {
+    fn provenance(&mut self, source: &str) -> Option<Provenance> {
         if let Some(known) = self.known.get(source) {
-            return *known;
+            return Some(*known);
         }
         let request = &self.decision.decision().request_ref;
-        let provenance = self.aliases.provenance(source, request);
+        let provenance = self.aliases.provenance(source, request)?;
         self.known.insert(source.to_owned(), provenance);
-        provenance
+        Some(provenance)
     }
 
     fn item(

@@ -155,6 +155,11 @@ impl Handle {
     pub fn from_digest(digest: Digest) -> Self {
         Self(format!("prov_{}", digest.to_hex()))
     }
+
+    /// The digest in the text of such a handle.
+    pub(crate) fn parse_digest(text: &str) -> Option<Digest> {
+        Digest::parse(&format!("sha256:{}", text.strip_prefix("prov_")?))
+    }
 }
 
 fn is_key_id(text: &str) -> bool {

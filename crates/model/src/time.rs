@@ -108,6 +108,56 @@ impl fmt::Display for UnixTime {
     }
 }
 
+/// A day of the calendar, without a zone: `2026-08-14`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CalendarDate(Date);
+
+impl CalendarDate {
+    /// Parses four digits of the year, two of the month and two of the day, joined by `-`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut reader = Reader(text.as_bytes());
+        let year = reader.digits(4)?;
+        reader.one_of(b"-")?;
+        let month = reader.digits(2)?;
+        reader.one_of(b"-")?;
+        let day = reader.digits(2)?;
+        if !reader.0.is_empty() {
+            return None;
+        }
+        let part = |number| u8::try_from(number).ok();
+        Self::new(i32::from(year), part(month)?, part(day)?)
+    }
+
+    /// The day of a year, month and day of the month; the last two count from 1.
+    pub fn new(year: i32, month: u8, day: u8) -> Option<Self> {
+        let is_writable = (0..=9999).contains(&year);
+        let date = Date::from_calendar_date(year, Month::try_from(month).ok()?, day).ok()?;
+        is_writable.then_some(Self(date))
+    }
+
+    /// The year.
+    pub const fn year(self) -> i32 {
+        self.0.year()
+    }
+
+    /// The month; January is 1.
+    pub fn month(self) -> u8 {
+        self.0.month().into()
+    }
+
+    /// The day of the month; the first is 1.
+    pub const fn day(self) -> u8 {
+        self.0.day()
+    }
+}
+
+impl fmt::Display for CalendarDate {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (year, month, day) = (self.year(), self.month(), self.day());
+        write!(formatter, "{year:04}-{month:02}-{day:02}")
+    }
+}
+
 /// A time as its object wrote it: digests cover the text, decisions use the instant (spec 6.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timestamp {

@@ -59,15 +59,12 @@ fn generate(files: &FileDescriptorSet, out_dir: &Path) -> anyhow::Result<()> {
     let mut impls = Vec::new();
     for file in files.file.iter().filter(|file| is_ours(file.package())) {
         let mut code = String::new();
-        for message in file
-            .message_type
-            .iter()
-            .filter(|message| has_bytes(message))
-        {
+        let hides = Hides::of(file.package());
+        let messages = file.message_type.iter();
+        for message in messages.filter(|message| hides.any_of(message)) {
             let name = format!(".{}.{}", file.package(), message.name());
-            hidden.extend(oneofs_with_bytes(message).map(|oneof| format!("{name}.{oneof}")));
             hidden.push(name);
-            code.push_str(&debug_impl(message)?);
+            code.push_str(&debug_impl(message, hides)?);
         }
         impls.push((file.package(), code));
     }
@@ -86,9 +83,32 @@ fn generate(files: &FileDescriptorSet, out_dir: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A `Debug` that gives the length of documents and signatures, never their bytes, so that no log
-/// line shows what a document says.
-fn debug_impl(message: &DescriptorProto) -> anyhow::Result<String> {
+/// What a message's `Debug` must not show.
+#[derive(Clone, Copy)]
+struct Hides {
+    text: bool,
+}
+
+impl Hides {
+    /// Documents and signatures everywhere; where claims and sources travel, all text as well.
+    fn of(package: &str) -> Self {
+        Self {
+            text: ["contextlayer.semantic.v1", "contextlayer.vault.v1"].contains(&package),
+        }
+    }
+
+    fn field(self, field: &FieldDescriptorProto) -> bool {
+        field.r#type() == Type::Bytes || (self.text && field.r#type() == Type::String)
+    }
+
+    fn any_of(self, message: &DescriptorProto) -> bool {
+        message.field.iter().any(|field| self.field(field))
+    }
+}
+
+/// A `Debug` that gives the length of what is hidden, never its bytes, so that no log line shows
+/// what a document says.
+fn debug_impl(message: &DescriptorProto, hides: Hides) -> anyhow::Result<String> {
     let name = message.name();
     let mut code = debug_header(name)?;
     write!(code, "f.debug_struct({name:?})")?;
@@ -101,15 +121,17 @@ fn debug_impl(message: &DescriptorProto) -> anyhow::Result<String> {
                 write!(code, ".field({oneof:?}, &self.{oneof})")?;
                 seen.push(oneof);
             }
-            None if field.r#type() == Type::Bytes => {
-                ensure!(
-                    field.label() != Label::Repeated && !field.proto3_optional(),
-                    "{name}.{field_name}: bytes fields are singular and not optional"
-                );
-                write!(
-                    code,
-                    ".field({field_name:?}, &format_args!(\"{{}} bytes\", self.{field_name}.len()))"
-                )?;
+            None if hides.field(field) => {
+                let shown = if field.proto3_optional() {
+                    format!("self.{field_name}.as_ref().map(|value| value.len())")
+                } else {
+                    let unit = match field.label() {
+                        Label::Repeated => "values",
+                        Label::Optional | Label::Required => "bytes",
+                    };
+                    format!("format_args!(\"{{}} {unit}\", self.{field_name}.len())")
+                };
+                write!(code, ".field({field_name:?}, &{shown})")?;
             }
             None if field.r#type() == Type::Enum => {
                 write!(code, ".field({field_name:?}, &self.{field_name}())")?;
@@ -119,20 +141,24 @@ fn debug_impl(message: &DescriptorProto) -> anyhow::Result<String> {
     }
     code.push_str(".finish() } }\n");
 
-    for oneof in oneofs_with_bytes(message) {
-        code.push_str(&debug_impl_of_oneof(message, oneof)?);
+    for oneof in oneofs(message) {
+        code.push_str(&debug_impl_of_oneof(message, oneof, hides)?);
     }
     Ok(code)
 }
 
-fn debug_impl_of_oneof(message: &DescriptorProto, oneof: &str) -> anyhow::Result<String> {
+fn debug_impl_of_oneof(
+    message: &DescriptorProto,
+    oneof: &str,
+    hides: Hides,
+) -> anyhow::Result<String> {
     let module = snake_case(message.name());
     let mut code = debug_header(&format!("{module}::{}", camel_case(oneof)))?;
     code.push_str("match self {");
     let fields = message.field.iter();
     for field in fields.filter(|field| oneof_of(message, field) == Some(oneof)) {
         let variant = camel_case(field.name());
-        let shown = if field.r#type() == Type::Bytes {
+        let shown = if hides.field(field) {
             "&format_args!(\"{} bytes\", value.len())"
         } else {
             "value"
@@ -150,7 +176,7 @@ fn debug_header(type_name: &str) -> anyhow::Result<String> {
     let mut code = String::new();
     write!(
         code,
-        "/// Shows the length of documents and signatures, never their bytes.\n\
+        "/// Shows the length of what must stay hidden, never its bytes.\n\
          impl ::core::fmt::Debug for {type_name} {{ \
          fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {{ "
     )?;
@@ -161,23 +187,13 @@ fn is_ours(package: &str) -> bool {
     package.starts_with("contextlayer.")
 }
 
-fn has_bytes(message: &DescriptorProto) -> bool {
-    message
-        .field
-        .iter()
-        .any(|field| field.r#type() == Type::Bytes)
-}
-
-fn oneofs_with_bytes(message: &DescriptorProto) -> impl Iterator<Item = &str> {
-    message
-        .oneof_decl
-        .iter()
-        .map(|oneof| oneof.name())
-        .filter(|&oneof| {
-            message.field.iter().any(|field| {
-                field.r#type() == Type::Bytes && oneof_of(message, field) == Some(oneof)
-            })
-        })
+/// The written oneofs of a message. One that hides loses the derived `Debug` of these as well.
+fn oneofs(message: &DescriptorProto) -> impl Iterator<Item = &str> {
+    let names = message.oneof_decl.iter().map(|oneof| oneof.name());
+    names.filter(|&oneof| {
+        let mut fields = message.field.iter();
+        fields.any(|field| oneof_of(message, field) == Some(oneof))
+    })
 }
 
 /// The written `oneof` that the field is part of; the compiler's own for `optional` are none.

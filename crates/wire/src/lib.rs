@@ -5,7 +5,8 @@
 //! `scripts/generate` remakes it. Nothing here decides anything: signed documents are bytes, and
 //! names, times and digests are text until the receiver parses them.
 //!
-//! Messages that carry documents or signatures show only their length in `Debug`.
+//! Messages that carry documents or signatures show only their length in `Debug`; those of the vault
+//! and of the semantic proxy show no text at all.
 
 pub mod field_path;
 pub mod status;
@@ -26,6 +27,11 @@ macro_rules! package_v1 {
     };
 }
 
+/// Bundles: served by the bundle issuer.
+pub mod bundle {
+    package_v1!("contextlayer.bundle.v1");
+}
+
 /// The exchange, for requesters outside: served by the gateway.
 pub mod exchange {
     package_v1!("contextlayer.exchange.v1");
@@ -39,6 +45,16 @@ pub mod policy {
 /// Evidence: served by the receipt store.
 pub mod receipt {
     package_v1!("contextlayer.receipt.v1");
+}
+
+/// Least-context projection: served by the semantic proxy.
+pub mod semantic {
+    package_v1!("contextlayer.semantic.v1");
+}
+
+/// Private sources and claims: served by the vault.
+pub mod vault {
+    package_v1!("contextlayer.vault.v1");
 }
 
 /// All packages and what they import, as an encoded `google.protobuf.FileDescriptorSet`: what
@@ -66,10 +82,16 @@ mod tests {
         described.sort();
 
         let served = [
+            bundle::v1::bundle_service_server::SERVICE_NAME,
             exchange::v1::exchange_service_server::SERVICE_NAME,
             policy::v1::policy_admin_service_server::SERVICE_NAME,
             policy::v1::policy_service_server::SERVICE_NAME,
             receipt::v1::receipt_service_server::SERVICE_NAME,
+            semantic::v1::semantic_proxy_service_server::SERVICE_NAME,
+            vault::v1::capture_service_server::SERVICE_NAME,
+            vault::v1::memory_service_server::SERVICE_NAME,
+            vault::v1::owner_service_server::SERVICE_NAME,
+            vault::v1::vault_service_server::SERVICE_NAME,
         ];
         assert_eq!(described, served);
     }
@@ -114,6 +136,23 @@ mod tests {
                 }
             ),
         ];
+        let mail = format!(
+            "{:?}",
+            vault::v1::CapturedItem {
+                event: document.clone(),
+                content: Some(vault::v1::captured_item::Content::Mail(
+                    vault::v1::MailContent {
+                        subject_line: "a secret".to_owned(),
+                        ..Default::default()
+                    }
+                )),
+                ..Default::default()
+            }
+        );
+        assert!(
+            mail.contains("8 bytes") && !mail.contains("secret"),
+            "{mail}"
+        );
         for shown in shown {
             assert!(shown.contains("12 bytes"), "{shown}");
             assert!(!shown.contains(&format!("{document:?}")), "{shown}");

@@ -242,7 +242,7 @@ proptest! {
         let handle = |claim: &Value| {
             let source = claim["claim"].as_str().expect("text");
             let provenance = AliasScheme::Parity.provenance(source, &request);
-            provenance.handle().as_str().to_owned()
+            provenance.expect("a source").handle().as_str().to_owned()
         };
         let mut expected: Vec<_> = exchange.claims.iter().map(|claim| {
             let mut item = claim.clone();

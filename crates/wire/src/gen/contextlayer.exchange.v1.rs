@@ -495,7 +495,7 @@ pub mod exchange_service_server {
         const NAME: &'static str = SERVICE_NAME;
     }
 }
-/// Shows the length of documents and signatures, never their bytes.
+/// Shows the length of what must stay hidden, never its bytes.
 impl ::core::fmt::Debug for SubmitRequestRequest {
     fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
         f.debug_struct("SubmitRequestRequest")
@@ -504,7 +504,7 @@ impl ::core::fmt::Debug for SubmitRequestRequest {
             .finish()
     }
 }
-/// Shows the length of documents and signatures, never their bytes.
+/// Shows the length of what must stay hidden, never its bytes.
 impl ::core::fmt::Debug for RequestStatus {
     fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
         f.debug_struct("RequestStatus")

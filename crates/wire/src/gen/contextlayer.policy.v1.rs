@@ -1390,7 +1390,7 @@ pub mod policy_admin_service_server {
         const NAME: &'static str = SERVICE_NAME;
     }
 }
-/// Shows the length of documents and signatures, never their bytes.
+/// Shows the length of what must stay hidden, never its bytes.
 impl ::core::fmt::Debug for Grant {
     fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
         f.debug_struct("Grant")
@@ -1410,7 +1410,7 @@ impl ::core::fmt::Debug for Grant {
             .finish()
     }
 }
-/// Shows the length of documents and signatures, never their bytes.
+/// Shows the length of what must stay hidden, never its bytes.
 impl ::core::fmt::Debug for SubmitRequestRequest {
     fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
         f.debug_struct("SubmitRequestRequest")
@@ -1421,7 +1421,7 @@ impl ::core::fmt::Debug for SubmitRequestRequest {
             .finish()
     }
 }
-/// Shows the length of documents and signatures, never their bytes.
+/// Shows the length of what must stay hidden, never its bytes.
 impl ::core::fmt::Debug for RequestStatus {
     fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
         f.debug_struct("RequestStatus")
@@ -1434,7 +1434,7 @@ impl ::core::fmt::Debug for RequestStatus {
             .finish()
     }
 }
-/// Shows the length of documents and signatures, never their bytes.
+/// Shows the length of what must stay hidden, never its bytes.
 impl ::core::fmt::Debug for PutSnapshotRequest {
     fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
         f.debug_struct("PutSnapshotRequest")
@@ -1444,7 +1444,7 @@ impl ::core::fmt::Debug for PutSnapshotRequest {
             .finish()
     }
 }
-/// Shows the length of documents and signatures, never their bytes.
+/// Shows the length of what must stay hidden, never its bytes.
 impl ::core::fmt::Debug for GetSnapshotResponse {
     fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
         f.debug_struct("GetSnapshotResponse")
@@ -1453,7 +1453,7 @@ impl ::core::fmt::Debug for GetSnapshotResponse {
             .finish()
     }
 }
-/// Shows the length of documents and signatures, never their bytes.
+/// Shows the length of what must stay hidden, never its bytes.
 impl ::core::fmt::Debug for ReplayDecisionResponse {
     fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
         f.debug_struct("ReplayDecisionResponse")

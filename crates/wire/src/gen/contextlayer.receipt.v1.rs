@@ -1206,7 +1206,7 @@ pub mod receipt_service_server {
         const NAME: &'static str = SERVICE_NAME;
     }
 }
-/// Shows the length of documents and signatures, never their bytes.
+/// Shows the length of what must stay hidden, never its bytes.
 impl ::core::fmt::Debug for AppendRequest {
     fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
         f.debug_struct("AppendRequest")
@@ -1215,7 +1215,7 @@ impl ::core::fmt::Debug for AppendRequest {
             .finish()
     }
 }
-/// Shows the length of documents and signatures, never their bytes.
+/// Shows the length of what must stay hidden, never its bytes.
 impl ::core::fmt::Debug for append_request::Body {
     fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
         match self {
@@ -1227,7 +1227,7 @@ impl ::core::fmt::Debug for append_request::Body {
         }
     }
 }
-/// Shows the length of documents and signatures, never their bytes.
+/// Shows the length of what must stay hidden, never its bytes.
 impl ::core::fmt::Debug for ConsumerReceipt {
     fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
         f.debug_struct("ConsumerReceipt")
@@ -1236,7 +1236,7 @@ impl ::core::fmt::Debug for ConsumerReceipt {
             .finish()
     }
 }
-/// Shows the length of documents and signatures, never their bytes.
+/// Shows the length of what must stay hidden, never its bytes.
 impl ::core::fmt::Debug for BeginRequest {
     fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
         f.debug_struct("BeginRequest")
@@ -1246,7 +1246,7 @@ impl ::core::fmt::Debug for BeginRequest {
             .finish()
     }
 }
-/// Shows the length of documents and signatures, never their bytes.
+/// Shows the length of what must stay hidden, never its bytes.
 impl ::core::fmt::Debug for CompleteRequest {
     fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
         f.debug_struct("CompleteRequest")
@@ -1255,7 +1255,7 @@ impl ::core::fmt::Debug for CompleteRequest {
             .finish()
     }
 }
-/// Shows the length of documents and signatures, never their bytes.
+/// Shows the length of what must stay hidden, never its bytes.
 impl ::core::fmt::Debug for Intent {
     fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
         f.debug_struct("Intent")
@@ -1268,7 +1268,7 @@ impl ::core::fmt::Debug for Intent {
             .finish()
     }
 }
-/// Shows the length of documents and signatures, never their bytes.
+/// Shows the length of what must stay hidden, never its bytes.
 impl ::core::fmt::Debug for RecordedReceipt {
     fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
         f.debug_struct("RecordedReceipt")
