@@ -21,6 +21,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
         "cl-receipt-store",
         &["cl-host", "cl-kv", "cl-model", "cl-wire"],
     ),
+    ("cl-clctl", &["cl-host", "cl-model", "cl-pki", "cl-wire"]),
     ("cl-conformance", &["cl-model"]),
 ];
 
