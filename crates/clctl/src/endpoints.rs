@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::error::Error;
 use crate::home::{self, Access, Home, MAX_JSON_BYTES, write_error};
+use crate::processes::PROCESSES;
 
 /// A running process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,10 +109,15 @@ impl Endpoints {
                 pid: endpoint["pid"].as_i64()?.try_into().ok()?,
             })
         });
+        let mut processes = processes.collect::<Option<Vec<_>>>()?;
+        // The members of an object have no order of their own.
+        let started =
+            |process: &Endpoint| PROCESSES.iter().position(|row| row.name == process.name);
+        processes.sort_by_key(started);
         Some(Self {
             ready_at: document["ready_at"].as_str()?.to_owned(),
             gateway_url: document["gateway_url"].as_str().map(str::to_owned),
-            processes: processes.collect::<Option<_>>()?,
+            processes,
         })
     }
 }

@@ -11,6 +11,8 @@ use cl_host::tls::TlsError;
 use cl_model::refusal::Refusal;
 use tonic::{Code, Status};
 
+use crate::output;
+
 /// Why a command failed. Nothing in it is a key or a token.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
@@ -65,8 +67,14 @@ pub(crate) enum Error {
     PortRange { base_port: u16 },
     #[error("the processes of this home are started already")]
     AlreadyUp,
-    #[error("{process} of an earlier start still runs as process {pid}")]
-    LeftOver { process: String, pid: i32 },
+    #[error(
+        "processes of an earlier start still run: {}",
+        output::joined(processes)
+    )]
+    LeftOver {
+        processes: Vec<String>,
+        pids: Vec<String>,
+    },
     #[error("{process} ended: {how}\n{tail}the log is {}", log.display())]
     Died {
         process: &'static str,
@@ -129,7 +137,10 @@ impl Error {
     /// What a gRPC answer of a peer means.
     pub(crate) fn of_status(peer: &'static str, status: &Status) -> Self {
         let Some(reason) = cl_wire::status::reason(status) else {
-            return Self::Unreachable { peer };
+            return match status.code() {
+                Code::Unavailable => Self::Unreachable { peer },
+                _ => Self::Answer { peer },
+            };
         };
         match reason.as_str() {
             PEER_NOT_VERIFIED => return Self::WrongPeer { peer },
@@ -139,7 +150,7 @@ impl Error {
         let violations = cl_wire::status::violations(status);
         Self::Refused {
             peer,
-            kind: kind(status.code()),
+            kind: kind(status),
             reason,
             message: status.message().to_owned(),
             violations: violations
@@ -254,7 +265,7 @@ impl Error {
                 "choose other ports with --base-port, or free ones with --base-port 0".to_owned()
             }
             Self::AlreadyUp => "clctl status shows them".to_owned(),
-            Self::LeftOver { pid, .. } => format!("end it with: kill {pid}"),
+            Self::LeftOver { pids, .. } => format!("end them with: kill {}", pids.join(" ")),
             Self::NotUp => "start them with: clctl up".to_owned(),
             Self::NotStarted(process) => format!("start it with: clctl up, without --without {process}"),
             Self::Unready | Self::Unreachable { .. } => {
@@ -301,25 +312,17 @@ fn next_of(reason: &str, kind: Kind) -> Option<String> {
     Some(next.to_owned())
 }
 
-fn kind(code: Code) -> Kind {
-    match code {
-        Code::NotFound => Kind::NotFound,
-        Code::Unavailable
-        | Code::ResourceExhausted
-        | Code::DeadlineExceeded
-        | Code::Aborted
-        | Code::Cancelled => Kind::Later,
-        Code::Ok
-        | Code::Unknown
-        | Code::InvalidArgument
-        | Code::AlreadyExists
-        | Code::PermissionDenied
-        | Code::FailedPrecondition
-        | Code::OutOfRange
-        | Code::Unimplemented
-        | Code::Internal
-        | Code::DataLoss
-        | Code::Unauthenticated => Kind::Final,
+fn kind(status: &Status) -> Kind {
+    let is_passing = matches!(
+        status.code(),
+        Code::Unavailable | Code::ResourceExhausted | Code::DeadlineExceeded
+    );
+    if status.code() == Code::NotFound {
+        Kind::NotFound
+    } else if is_passing || cl_wire::status::retry_delay(status).is_some() {
+        Kind::Later
+    } else {
+        Kind::Final
     }
 }
 
@@ -351,6 +354,32 @@ mod tests {
         let status = Status::unavailable("no connection");
         let error = Error::of_status("x", &status);
         assert_eq!((error.exit_code(), error.code()), (3, "PEER_UNREACHABLE"));
+        let status = Status::unimplemented("no such method");
+        let error = Error::of_status("x", &status);
+        assert_eq!((error.exit_code(), error.code()), (1, "ANSWER_MALFORMED"));
+    }
+
+    #[test]
+    fn a_conflict_is_worth_a_repeat_only_if_the_peer_says_so() {
+        use std::time::Duration;
+
+        let conflict = |reason: &str| {
+            cl_wire::status::StatusBuilder::new(Code::Aborted, reason, "another was first")
+        };
+        let status = conflict("SNAPSHOT_NOT_CURRENT").build();
+        assert_eq!(Error::of_status("x", &status).exit_code(), 1);
+        let status = conflict("REQUEST_IN_PROGRESS").retry_delay(Duration::from_secs(1));
+        assert_eq!(Error::of_status("x", &status.build()).exit_code(), 3);
+    }
+
+    #[test]
+    fn a_fault_of_the_log_has_its_own_exit_code() {
+        let fault = Error::LogFault {
+            sequence: 7,
+            code: "RECEIPT_LOG_CHAIN_MISMATCH".to_owned(),
+        };
+        assert_eq!(fault.exit_code(), 5);
+        assert_eq!(fault.code(), "RECEIPT_LOG_CHAIN_MISMATCH");
     }
 
     #[test]

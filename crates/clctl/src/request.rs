@@ -215,8 +215,10 @@ impl Call {
             .uri(self.path)
             .header(HOST, gateway.authority())
             .header(VERSION_HEADER, VERSION)
-            .header(ACCEPT, MEDIA_TYPE)
-            .header(CONTENT_TYPE, MEDIA_TYPE);
+            .header(ACCEPT, MEDIA_TYPE);
+        if !self.body.is_empty() {
+            request = request.header(CONTENT_TYPE, MEDIA_TYPE);
+        }
         if let Some(token) = self.token {
             let bearer = Zeroizing::new(format!("Bearer {}", &*token));
             let mut value = HeaderValue::try_from(bearer.as_str()).map_err(|_| MALFORMED)?;

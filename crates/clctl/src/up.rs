@@ -5,10 +5,12 @@ mod log;
 mod plan;
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cl_host::life::Signals;
+use tokio::signal::unix::{SignalKind, signal};
 
 use self::children::Children;
 use self::plan::{Plan, Planned};
@@ -43,7 +45,7 @@ pub(crate) struct UpArgs {
 
     /// Folder of the programs [default: where clctl is].
     #[arg(long)]
-    bin_dir: Option<std::path::PathBuf>,
+    bin_dir: Option<PathBuf>,
 
     /// Leave this process out: cl-receipt-store, cl-policy-engine or cl-gateway. Repeatable.
     #[arg(long, value_name = "PROCESS")]
@@ -69,7 +71,7 @@ pub(crate) async fn run(args: &UpArgs, session: &Session) -> Result<(), Error> {
     refuse_left_overs(home)?;
     Endpoints::remove(home)?;
     let plan = Plan::of(args, home)?;
-    let mut signals = Signals::of_process().map_err(Error::Runtime)?;
+    let mut signals = signals().map_err(Error::Runtime)?;
     let mut children = Children::default();
 
     let started = tokio::select! {
@@ -193,7 +195,7 @@ fn refuse_left_overs(home: &Home) -> Result<(), Error> {
     let Ok(Some(endpoints)) = Endpoints::load(home) else {
         return Ok(());
     };
-    let alive = |endpoint: &Endpoint| {
+    let alive = |endpoint: &&Endpoint| {
         // As Linux shortens names.
         const MAX_NAME_BYTES: usize = 15;
 
@@ -201,11 +203,34 @@ fn refuse_left_overs(home: &Home) -> Result<(), Error> {
         let name = endpoint.name.get(..MAX_NAME_BYTES);
         shown.is_ok_and(|shown| shown.trim_end() == name.unwrap_or(&endpoint.name))
     };
-    match endpoints.processes.into_iter().find(alive) {
-        Some(endpoint) => Err(Error::LeftOver {
-            process: endpoint.name,
-            pid: endpoint.pid,
-        }),
-        None => Ok(()),
+    let alive: Vec<_> = endpoints.processes.iter().filter(alive).collect();
+    if alive.is_empty() {
+        return Ok(());
     }
+    Err(Error::LeftOver {
+        processes: alive.iter().map(|process| process.name.clone()).collect(),
+        pids: alive
+            .iter()
+            .map(|process| process.pid.to_string())
+            .collect(),
+    })
+}
+
+/// What tells this process to end: SIGTERM, Ctrl-C, and the end of its terminal.
+fn signals() -> io::Result<Signals> {
+    let (sender, signals) = Signals::injected();
+    for kind in [
+        SignalKind::terminate(),
+        SignalKind::interrupt(),
+        SignalKind::hangup(),
+    ] {
+        let mut source = signal(kind)?;
+        let sender = sender.clone();
+        tokio::spawn(async move {
+            while source.recv().await.is_some() {
+                sender.send();
+            }
+        });
+    }
+    Ok(signals)
 }
