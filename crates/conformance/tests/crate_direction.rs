@@ -17,6 +17,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
         "cl-policy-engine",
         &["cl-host", "cl-kv", "cl-model", "cl-wire"],
     ),
+    ("cl-gateway", &["cl-host", "cl-kv", "cl-model", "cl-wire"]),
     (
         "cl-receipt-store",
         &["cl-host", "cl-kv", "cl-model", "cl-wire"],
