@@ -122,7 +122,8 @@ fn fill(home: &Home, trust_domain: &str, session: &Session) -> Result<(), Error>
 }
 
 fn make_certificates(home: &Home, trust_domain: &str, session: &Session) -> Result<(), Error> {
-    let name = format!("Context Layer at {trust_domain}");
+    // Of its own for each home, so that a certificate of another home is told from a broken one.
+    let name = format!("Context Layer {trust_domain} {}", session.ids.uuid()?);
     let authority = Authority::new(&name, certificates::validity(session))?;
     home::write(
         &home.authority(),

@@ -23,7 +23,7 @@ use tokio_rustls::TlsConnector;
 use crate::certificates::{AUDITOR, CLIENT, OPERATOR, credentials};
 use crate::endpoints::Endpoints;
 use crate::error::Error;
-use crate::http::exchange;
+use crate::http::{NoAnswer, exchange, tls_error};
 use crate::processes::{GATEWAY, POLICY_ENGINE, Process, RECEIPT_STORE};
 use crate::session::Session;
 
@@ -144,7 +144,10 @@ impl Gateway {
         let stream = TlsConnector::from(Arc::clone(&self.tls))
             .connect(name, stream)
             .await
-            .map_err(|_| WRONG_PEER)?;
+            .map_err(|error| match tls_error(&error) {
+                Some(_) => WRONG_PEER,
+                None => UNREACHABLE,
+            })?;
         let chain = stream.get_ref().1.peer_certificates();
         let leaf = chain.and_then(<[_]>::first).ok_or(WRONG_PEER)?;
         // Any process of the home has a certificate for this address: the name alone proves nothing.
@@ -152,7 +155,11 @@ impl Gateway {
             Ok(peer) if peer.id == self.id => {}
             Ok(_) | Err(_) => return Err(WRONG_PEER),
         }
-        exchange(stream, request).await.map_err(|_| UNREACHABLE)
+        let answer = exchange(stream, request).await;
+        answer.map_err(|no_answer| match no_answer {
+            NoAnswer::Broken => UNREACHABLE,
+            NoAnswer::Alert => Error::CertificateRefused { peer: GATEWAY },
+        })
     }
 }
 

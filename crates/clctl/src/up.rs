@@ -195,24 +195,29 @@ fn refuse_left_overs(home: &Home) -> Result<(), Error> {
     let Ok(Some(endpoints)) = Endpoints::load(home) else {
         return Ok(());
     };
-    let alive = |endpoint: &&Endpoint| {
-        // As Linux shortens names.
-        const MAX_NAME_BYTES: usize = 15;
-
-        let shown = std::fs::read_to_string(format!("/proc/{}/comm", endpoint.pid));
-        let name = endpoint.name.get(..MAX_NAME_BYTES);
-        shown.is_ok_and(|shown| shown.trim_end() == name.unwrap_or(&endpoint.name))
-    };
-    let alive: Vec<_> = endpoints.processes.iter().filter(alive).collect();
-    if alive.is_empty() {
+    let is_left = |endpoint: &&Endpoint| runs(endpoint.pid, &endpoint.name);
+    let left: Vec<_> = endpoints.processes.iter().filter(is_left).collect();
+    if left.is_empty() {
         return Ok(());
     }
     Err(Error::LeftOver {
-        processes: alive.iter().map(|process| process.name.clone()).collect(),
-        pids: alive
-            .iter()
-            .map(|process| process.pid.to_string())
-            .collect(),
+        processes: left.iter().map(|process| process.name.clone()).collect(),
+        pids: left.iter().map(|process| process.pid.to_string()).collect(),
+    })
+}
+
+/// Whether a program with this name runs as this process, and has not just ended.
+fn runs(pid: i32, name: &str) -> bool {
+    // As Linux shortens names.
+    const MAX_NAME_BYTES: usize = 15;
+
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // `<pid> (<name>) <state> ..`
+    let parts = stat
+        .split_once(" (")
+        .and_then(|(_, rest)| rest.rsplit_once(") "));
+    parts.is_some_and(|(shown, rest)| {
+        shown == name.get(..MAX_NAME_BYTES).unwrap_or(name) && !rest.starts_with('Z')
     })
 }
 

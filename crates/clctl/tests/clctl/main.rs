@@ -7,7 +7,7 @@
     reason = "tests"
 )]
 
-mod faulty_log;
+mod impostors;
 mod init;
 mod policies;
 mod requests;

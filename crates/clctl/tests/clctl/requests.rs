@@ -137,3 +137,32 @@ fn files_that_are_no_request_are_not_sent() {
         (3, "NOT_RUNNING".to_owned())
     );
 }
+
+#[test]
+fn a_certificate_of_another_home_is_refused() {
+    let (home, other) = (TestHome::new(), TestHome::new());
+    let _up = home.up();
+    for name in ["pki/client.pem", "pki/client.key"] {
+        fs::copy(other.path(name), home.path(name)).unwrap();
+    }
+    let file = home.example("request-mtls");
+    let refused = home.failure(&["request", &file, "--mtls"]);
+    assert_eq!(refused, (1, "OWN_CERTIFICATE_REFUSED".to_owned()));
+}
+
+#[test]
+fn no_token_goes_to_another_process() {
+    let home = TestHome::new();
+    let _up = home.up();
+    let mut endpoints = home.endpoints().unwrap();
+    let file = home.example("request");
+    // One that speaks TLS otherwise, and one that does not speak it.
+    let engine = endpoints["processes"]["cl-policy-engine"]["addr"].clone();
+    let admin = endpoints["processes"]["cl-gateway"]["admin_addr"].clone();
+    for addr in [engine, admin] {
+        endpoints["processes"]["cl-gateway"]["addr"] = addr;
+        fs::write(home.path("run/endpoints.json"), endpoints.to_string()).unwrap();
+        let refused = home.failure(&["request", &file]);
+        assert_eq!(refused, (1, "PEER_NOT_VERIFIED".to_owned()));
+    }
+}

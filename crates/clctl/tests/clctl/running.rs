@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::net::TcpListener;
-use std::path::Path;
+use std::process::Stdio;
 
 use rustix::process::Signal;
 
@@ -131,9 +131,12 @@ fn processes_of_a_killed_start_are_found() {
     until("end of the processes", || {
         (!pids.iter().any(|pid| is_alive(*pid))).then_some(())
     });
-    let up = home.up();
-    assert_ne!(crate::running::pids(&home), pids);
-    drop(up);
+    let _up = home.start(&["--base-port=0"]);
+    until("new processes", || {
+        let endpoints = home.endpoints()?;
+        let pid = endpoints["processes"]["cl-gateway"]["pid"].as_i64()?;
+        (pid != i64::from(pids[2])).then_some(())
+    });
 }
 
 #[test]
@@ -160,7 +163,7 @@ fn refuses_a_set_of_processes_that_cannot_work() {
     assert_eq!(needed, (2, "PROCESS_NEEDED".to_owned()));
     let home = TestHome::missing();
     assert_eq!(home.failure(&["up"]), (1, "HOME_NOT_FOUND".to_owned()));
-    assert!(!Path::new(&home.root()).exists());
+    assert!(!home.root().exists());
 }
 
 #[test]
@@ -200,9 +203,20 @@ fn other_settings_of_the_environment_reach_no_process() {
         .env("CL_DATA_DIR", "/nonexistent/data")
         .env("CL_TLS_KEY", "/nonexistent/key")
         .env("CL_LISTEN_ADDR", "192.0.2.1:1")
+        .stdout(Stdio::null())
         .spawn()
         .unwrap();
     until("readiness", || home.endpoints());
     send(up.id().try_into().unwrap(), Signal::TERM);
     assert!(up.wait_with_output().unwrap().status.success());
+}
+
+#[test]
+fn running_processes_take_up_renewed_certificates() {
+    let home = TestHome::new();
+    let _up = home.up();
+    home.ok(&["certificates", "renew"]);
+    // The old ones have the same authority, so there is no moment at which calls fail.
+    home.ok(&["status"]);
+    home.ok(&["request", &home.example("request")]);
 }

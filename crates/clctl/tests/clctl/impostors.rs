@@ -1,4 +1,4 @@
-//! A receipt store that finds a fault in its log, and one that is somebody else.
+//! Servers that stand in for the processes: one finds a fault in its log, others are somebody else.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,6 +22,8 @@ use tonic::service::Routes;
 use tonic::{Request, Response, Status};
 
 use crate::support::TestHome;
+
+const STORE: &str = "cl-receipt-store";
 
 /// Its log breaks at the third entry.
 struct BrokenLog;
@@ -73,8 +75,8 @@ impl ReceiptService for BrokenLog {
     }
 }
 
-/// Serves with the certificate of `owner` until the test ends.
-async fn serve(home: &TestHome, owner: &str) -> SocketAddr {
+/// Serves in the place of `process`, with the certificate of `owner`, until the test ends.
+async fn serve(home: &TestHome, process: &str, owner: &str) -> SocketAddr {
     let files = TlsFiles {
         chain: home.path(&format!("pki/{owner}.pem")),
         key: home.path(&format!("pki/{owner}.key")),
@@ -94,7 +96,7 @@ async fn serve(home: &TestHome, owner: &str) -> SocketAddr {
                 methods: Vec::new(),
             },
         ),
-        credentials: Credentials::load(files, ServerTls::INTERNAL, Arc::new(SystemClock)).unwrap(),
+        credentials: Credentials::load(files, ServerTls::EDGE, Arc::new(SystemClock)).unwrap(),
         telemetry: Telemetry::build(&config, std::io::sink).unwrap().0,
         timings: Timings::default(),
         tasks: Tasks::new(shutdown.clone()),
@@ -116,7 +118,7 @@ async fn serve(home: &TestHome, owner: &str) -> SocketAddr {
         "ready_at": "2030-01-01T00:00:00.000Z",
         "gateway_url": null,
         "processes": {
-            "cl-receipt-store": {
+            process: {
                 "addr": addr.to_string(),
                 "admin_addr": admin_addr.to_string(),
                 "pid": 1,
@@ -130,7 +132,7 @@ async fn serve(home: &TestHome, owner: &str) -> SocketAddr {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_log_that_does_not_verify_has_its_own_exit_code() {
     let home = TestHome::new();
-    serve(&home, "cl-receipt-store").await;
+    serve(&home, STORE, STORE).await;
     let refused = home.failure(&["receipts", "verify"]);
     assert_eq!(refused, (5, "RECEIPT_LOG_CHAIN_MISMATCH".to_owned()));
     let shown = home.run(&["receipts", "verify"]);
@@ -138,17 +140,22 @@ async fn a_log_that_does_not_verify_has_its_own_exit_code() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn another_process_is_not_taken_for_the_store() {
+async fn another_process_is_not_taken_for_the_one_that_was_meant() {
     let home = TestHome::new();
-    serve(&home, "cl-gateway").await;
+    serve(&home, STORE, "cl-gateway").await;
     let refused = home.failure(&["receipts", "verify"]);
+    assert_eq!(refused, (1, "PEER_NOT_VERIFIED".to_owned()));
+
+    serve(&home, "cl-gateway", STORE).await;
+    let file = home.example("request");
+    let refused = home.failure(&["request", &file]);
     assert_eq!(refused, (1, "PEER_NOT_VERIFIED".to_owned()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_home_of_another_authority_is_not_accepted() {
     let (home, other) = (TestHome::new(), TestHome::new());
-    serve(&home, "cl-receipt-store").await;
+    serve(&home, STORE, STORE).await;
     for name in ["pki/auditor.pem", "pki/auditor.key"] {
         std::fs::copy(other.path(name), home.path(name)).unwrap();
     }
@@ -159,7 +166,7 @@ async fn a_home_of_another_authority_is_not_accepted() {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_is_gone_cannot_be_reached() {
     let home = TestHome::new();
-    let addr = serve(&home, "cl-receipt-store").await;
+    let addr = serve(&home, STORE, STORE).await;
     let text = std::fs::read_to_string(home.path("run/endpoints.json")).unwrap();
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let gone = closed.local_addr().unwrap();
