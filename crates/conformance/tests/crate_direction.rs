@@ -10,16 +10,19 @@ use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, PackageId};
 const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ("cl-model", &[]),
     ("cl-kv", &[]),
+    ("cl-pki", &[]),
     ("cl-wire", &["cl-model"]),
     ("cl-host", &["cl-model"]),
     (
         "cl-policy-engine",
         &["cl-host", "cl-kv", "cl-model", "cl-wire"],
     ),
+    ("cl-gateway", &["cl-host", "cl-kv", "cl-model", "cl-wire"]),
     (
         "cl-receipt-store",
         &["cl-host", "cl-kv", "cl-model", "cl-wire"],
     ),
+    ("cl-clctl", &["cl-host", "cl-model", "cl-pki", "cl-wire"]),
     ("cl-conformance", &["cl-model"]),
 ];
 

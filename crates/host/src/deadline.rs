@@ -10,7 +10,7 @@ use tonic::body::Body;
 use tonic::{Code, Status};
 use tower::{Layer, Service};
 
-use crate::status;
+use crate::status::{self, PlainHttp};
 
 /// The gRPC header that carries a call's remaining time.
 pub const GRPC_TIMEOUT: &str = "grpc-timeout";
@@ -46,15 +46,25 @@ impl Deadline {
 ///
 /// The time is counted until the handler has its answer, or the first part of it for a stream; a
 /// stream that has begun is bounded by its client, by drain, and by the age of the connection.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct DeadlineLayer {
     max: Duration,
+    plain_http: Option<PlainHttp>,
 }
 
 impl DeadlineLayer {
     /// No call takes longer than `max`.
     pub fn new(max: Duration) -> Self {
-        Self { max }
+        Self {
+            max,
+            plain_http: None,
+        }
+    }
+
+    /// Answers callers of plain HTTP in their own form.
+    #[must_use]
+    pub fn plain_http(self, plain_http: Option<PlainHttp>) -> Self {
+        Self { plain_http, ..self }
     }
 }
 
@@ -64,7 +74,7 @@ impl<S> Layer<S> for DeadlineLayer {
     fn layer(&self, inner: S) -> DeadlineService<S> {
         DeadlineService {
             inner,
-            max: self.max,
+            layer: self.clone(),
         }
     }
 }
@@ -73,7 +83,7 @@ impl<S> Layer<S> for DeadlineLayer {
 #[derive(Clone, Debug)]
 pub struct DeadlineService<S> {
     inner: S,
-    max: Duration,
+    layer: DeadlineLayer,
 }
 
 impl<S> Service<Request<Body>> for DeadlineService<S>
@@ -90,10 +100,13 @@ where
     }
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        let DeadlineLayer { max, plain_http } = self.layer.clone();
+        let to_grpc = status::is_grpc(request.headers());
         let time = match requested(request.headers()) {
-            Ok(asked) => asked.map_or(self.max, |asked| asked.min(self.max)),
+            Ok(asked) => asked.map_or(max, |asked| asked.min(max)),
             Err(InvalidTimeout) => {
-                let response = Status::from(InvalidTimeout).into_http();
+                let refusal = Status::from(InvalidTimeout);
+                let response = status::answer(&refusal, to_grpc, plain_http.as_ref());
                 return Box::pin(async move { Ok(response) });
             }
         };
@@ -103,7 +116,7 @@ where
         Box::pin(async move {
             match timeout_at(deadline.instant(), answer).await {
                 Ok(answer) => answer,
-                Err(_) => Ok(exceeded().into_http()),
+                Err(_) => Ok(status::answer(&exceeded(), to_grpc, plain_http.as_ref())),
             }
         })
     }

@@ -23,6 +23,7 @@ use crate::accept::ConnectionLimits;
 use crate::callers::CallerTable;
 use crate::clock::{Clock, SystemClock};
 use crate::ids::{Ids, SystemIds};
+use crate::status::PlainHttp;
 use crate::telemetry::{Telemetry, TelemetryConfig};
 use crate::tls::{Credentials, ServerTls, TlsError};
 
@@ -74,6 +75,9 @@ pub struct App {
     pub callers: Callers,
     /// Bounds on connections.
     pub limits: ConnectionLimits,
+    /// How callers of plain HTTP are told that a call ran into its deadline or broke; without it
+    /// they get a gRPC status too.
+    pub plain_http: Option<PlainHttp>,
 }
 
 impl App {
@@ -83,6 +87,7 @@ impl App {
             routes,
             callers,
             limits: ConnectionLimits::default(),
+            plain_http: None,
         }
     }
 }

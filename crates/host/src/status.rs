@@ -1,8 +1,13 @@
 //! The form in which this crate refuses a call: a gRPC status with `google.rpc.ErrorInfo`.
 
 use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, Response};
+use tonic::body::Body;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
@@ -63,4 +68,42 @@ pub fn reason(status: &Status) -> Option<String> {
         .get_details_error_info()
         .filter(|info| info.domain == ERROR_DOMAIN)
         .map(|info| info.reason)
+}
+
+/// Whether a call with these headers is gRPC, so that a status is an answer it understands.
+pub fn is_grpc(headers: &HeaderMap) -> bool {
+    headers
+        .get(CONTENT_TYPE)
+        .is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"))
+}
+
+/// How an edge tells callers of plain HTTP what this crate tells gRPC callers by a status.
+#[derive(Clone)]
+pub struct PlainHttp(Arc<Answer>);
+
+type Answer = dyn Fn(&Status) -> Response<Body> + Send + Sync;
+
+impl PlainHttp {
+    /// Answers with what `answer` makes of a status.
+    pub fn new(answer: impl Fn(&Status) -> Response<Body> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(answer))
+    }
+}
+
+impl fmt::Debug for PlainHttp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PlainHttp")
+    }
+}
+
+/// The answer to a refused call, in the form that its caller understands.
+pub(crate) fn answer(
+    status: &Status,
+    to_grpc: bool,
+    plain_http: Option<&PlainHttp>,
+) -> Response<Body> {
+    match plain_http {
+        Some(PlainHttp(answer)) if !to_grpc => answer(status),
+        Some(_) | None => status.clone().into_http(),
+    }
 }

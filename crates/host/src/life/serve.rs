@@ -192,10 +192,11 @@ fn layered(
             RemoteContext::Ignore,
         ),
     };
+    let rpc = RpcLayer::new(RpcMetrics::new(meter, methods), remote);
     ServiceBuilder::new()
-        .layer(RpcLayer::new(RpcMetrics::new(meter, methods), remote))
+        .layer(rpc.plain_http(app.plain_http.clone()))
         .layer(option_layer(table))
-        .layer(DeadlineLayer::new(max_call))
+        .layer(DeadlineLayer::new(max_call).plain_http(app.plain_http.clone()))
         .service(app.routes.clone().prepare())
 }
 

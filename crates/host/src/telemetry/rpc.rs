@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body::{Frame, SizeHint};
 use opentelemetry::KeyValue;
@@ -21,7 +20,7 @@ use tracing_opentelemetry::OpenTelemetrySpanExt;
 
 use super::propagation::{self, CorrelationId, RemoteContext};
 use crate::identity::PeerId;
-use crate::status;
+use crate::status::{self, PlainHttp};
 
 /// Upper bounds of the duration histogram, in seconds.
 const DURATION_BOUNDS: [f64; 14] = [
@@ -70,12 +69,23 @@ impl RpcMetrics {
 pub struct RpcLayer {
     metrics: RpcMetrics,
     remote: RemoteContext,
+    plain_http: Option<PlainHttp>,
 }
 
 impl RpcLayer {
     /// Measures with `metrics`.
     pub fn new(metrics: RpcMetrics, remote: RemoteContext) -> Self {
-        Self { metrics, remote }
+        Self {
+            metrics,
+            remote,
+            plain_http: None,
+        }
+    }
+
+    /// Answers callers of plain HTTP in their own form.
+    #[must_use]
+    pub fn plain_http(self, plain_http: Option<PlainHttp>) -> Self {
+        Self { plain_http, ..self }
     }
 }
 
@@ -124,6 +134,8 @@ where
             started: Instant::now(),
             outcome: None,
         };
+        let plain_http = self.layer.plain_http.clone();
+        let to_grpc = status::is_grpc(request.headers());
         let answer = span.in_scope(|| self.inner.call(request)).instrument(span);
         Box::pin(async move {
             // Dropped before it has an answer, `call` counts as cancelled.
@@ -134,7 +146,10 @@ where
             .await
             {
                 Ok(answer) => answer?,
-                Err(Panicked) => status::internal(correlation_id).into_http(),
+                Err(Panicked) => {
+                    let status = status::internal(correlation_id);
+                    status::answer(&status, to_grpc, plain_http.as_ref())
+                }
             };
             call.look_at_head(&response);
             Ok(response.map(|body| Body::new(Measured { body, call })))
@@ -178,11 +193,7 @@ struct Call {
 
 impl Call {
     fn look_at_head(&mut self, response: &Response<Body>) {
-        let grpc = response
-            .headers()
-            .get(CONTENT_TYPE)
-            .is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"));
-        if grpc {
+        if status::is_grpc(response.headers()) {
             self.look_at(response.headers());
         } else {
             self.outcome = Some(Outcome::Http(response.status()));

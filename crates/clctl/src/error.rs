@@ -1,0 +1,397 @@
+//! Why a command failed, and what to do next.
+
+use std::io;
+use std::path::PathBuf;
+
+use cl_host::client::InvalidTarget;
+use cl_host::files::FileError;
+use cl_host::ids::NoRandomness;
+use cl_host::status::{OWN_CERTIFICATE_REFUSED, PEER_NOT_VERIFIED};
+use cl_host::tls::TlsError;
+use cl_model::refusal::Refusal;
+use tonic::{Code, Status};
+
+use crate::output;
+
+/// Why a command failed. Nothing in it is a key or a token.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("{} is not empty", path.display())]
+    HomeNotEmpty { path: PathBuf },
+    #[error("{} is not a home", path.display())]
+    NoHome { path: PathBuf },
+    #[error("not a SPIFFE trust domain")]
+    TrustDomain,
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error("cannot write {}: {source}", path.display())]
+    Write { path: PathBuf, source: io::Error },
+    #[error("{} is not {expected}", path.display())]
+    Malformed {
+        path: PathBuf,
+        expected: &'static str,
+    },
+    #[error("{}: {refusal}", path.display())]
+    Document { path: PathBuf, refusal: Refusal },
+    #[error(transparent)]
+    Certificate(#[from] cl_pki::Error),
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    #[error("the certificate cannot be used: {0}")]
+    TlsSetup(#[from] rustls::Error),
+    #[error(transparent)]
+    Randomness(#[from] NoRandomness),
+    #[error("cannot start: {0}")]
+    Runtime(#[source] io::Error),
+    #[error("cannot write the answer: {0}")]
+    Output(#[source] io::Error),
+    #[error("the answer of {peer} cannot be read")]
+    Answer { peer: &'static str },
+    #[error("{}: no such program", path.display())]
+    NoProgram { path: PathBuf },
+    #[error("cannot start {process}: {source}")]
+    Spawn {
+        process: &'static str,
+        source: io::Error,
+    },
+    #[error("{process} is not a process of this version")]
+    UnknownProcess { process: String },
+    #[error("{process} needs {needed}")]
+    Needs {
+        process: &'static str,
+        needed: &'static str,
+    },
+    #[error("port {port} for {process} is in use")]
+    PortInUse { port: u16, process: &'static str },
+    #[error("the ports from {base_port} on do not exist")]
+    PortRange { base_port: u16 },
+    #[error("the processes of this home are started already")]
+    AlreadyUp,
+    #[error(
+        "processes of an earlier start still run: {}",
+        output::joined(processes)
+    )]
+    LeftOver {
+        processes: Vec<String>,
+        pids: Vec<String>,
+    },
+    #[error("{process} ended: {how}\n{tail}the log is {}", log.display())]
+    Died {
+        process: &'static str,
+        how: String,
+        tail: String,
+        log: PathBuf,
+    },
+    #[error("{process} is not ready after {seconds} s; the log is {}", log.display())]
+    NotReady {
+        process: &'static str,
+        seconds: u64,
+        log: PathBuf,
+    },
+    #[error("{process} did not end in time and was killed")]
+    Killed { process: &'static str },
+    #[error("told to end before everything was ready")]
+    Interrupted,
+    #[error("the processes of this home are not running")]
+    NotUp,
+    #[error("{0} is not running")]
+    NotStarted(&'static str),
+    #[error("not everything is ready")]
+    Unready,
+    #[error("{peer} cannot be reached")]
+    Unreachable { peer: &'static str },
+    #[error("{peer} is not the process that this home made certificates for")]
+    WrongPeer { peer: &'static str },
+    #[error("{peer} does not accept this home's certificate")]
+    CertificateRefused { peer: &'static str },
+    #[error("{}", refusal(peer, reason, message, violations))]
+    Refused {
+        peer: &'static str,
+        kind: Kind,
+        reason: String,
+        message: String,
+        violations: Vec<String>,
+    },
+    #[error("the receipt log does not verify: {code} at entry {sequence}")]
+    LogFault { sequence: u64, code: String },
+}
+
+/// What a refusal means for the caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// The same call will be refused again.
+    Final,
+    /// The same call may succeed later.
+    Later,
+    /// There is no such thing.
+    NotFound,
+}
+
+impl From<InvalidTarget> for Error {
+    fn from(_address: InvalidTarget) -> Self {
+        Self::NotUp
+    }
+}
+
+impl Error {
+    /// What a gRPC answer of a peer means.
+    pub(crate) fn of_status(peer: &'static str, status: &Status) -> Self {
+        let Some(reason) = cl_wire::status::reason(status) else {
+            return match status.code() {
+                Code::Unavailable => Self::Unreachable { peer },
+                _ => Self::Answer { peer },
+            };
+        };
+        match reason.as_str() {
+            PEER_NOT_VERIFIED => return Self::WrongPeer { peer },
+            OWN_CERTIFICATE_REFUSED => return Self::CertificateRefused { peer },
+            _ => {}
+        }
+        let violations = cl_wire::status::violations(status);
+        Self::Refused {
+            peer,
+            kind: kind(status),
+            reason,
+            message: status.message().to_owned(),
+            violations: violations
+                .into_iter()
+                .map(|violation| format!("{}: {}", violation.field, violation.reason))
+                .collect(),
+        }
+    }
+
+    /// The exit code; `--help` lists them.
+    pub(crate) const fn exit_code(&self) -> u8 {
+        match self {
+            Self::HomeNotEmpty { .. }
+            | Self::NoHome { .. }
+            | Self::File(_)
+            | Self::Write { .. }
+            | Self::Malformed { .. }
+            | Self::Document { .. }
+            | Self::Certificate(_)
+            | Self::Tls(_)
+            | Self::TlsSetup(_)
+            | Self::Randomness(_)
+            | Self::Runtime(_)
+            | Self::Output(_)
+            | Self::Answer { .. }
+            | Self::NoProgram { .. }
+            | Self::Spawn { .. }
+            | Self::PortInUse { .. }
+            | Self::AlreadyUp
+            | Self::LeftOver { .. }
+            | Self::Died { .. }
+            | Self::NotReady { .. }
+            | Self::Killed { .. }
+            | Self::Interrupted
+            | Self::WrongPeer { .. }
+            | Self::CertificateRefused { .. }
+            | Self::Refused {
+                kind: Kind::Final, ..
+            } => 1,
+            Self::TrustDomain
+            | Self::UnknownProcess { .. }
+            | Self::Needs { .. }
+            | Self::PortRange { .. } => 2,
+            Self::NotUp
+            | Self::NotStarted(_)
+            | Self::Unready
+            | Self::Unreachable { .. }
+            | Self::Refused {
+                kind: Kind::Later, ..
+            } => 3,
+            Self::Refused {
+                kind: Kind::NotFound,
+                ..
+            } => 4,
+            Self::LogFault { .. } => 5,
+        }
+    }
+
+    /// A stable code for machines: a peer's own where it gave one.
+    pub(crate) fn code(&self) -> &str {
+        match self {
+            Self::HomeNotEmpty { .. } => "HOME_NOT_EMPTY",
+            Self::NoHome { .. } => "HOME_NOT_FOUND",
+            Self::TrustDomain => "TRUST_DOMAIN_INVALID",
+            Self::File(_) => "FILE_NOT_READ",
+            Self::Write { .. } => "FILE_NOT_WRITTEN",
+            Self::Malformed { .. } => "FILE_MALFORMED",
+            Self::Document { refusal, .. } => refusal.code().as_str(),
+            Self::Certificate(_) => "CERTIFICATE_NOT_MADE",
+            Self::Tls(_) | Self::TlsSetup(_) => "CERTIFICATE_NOT_USABLE",
+            Self::Randomness(_) => "RANDOMNESS_UNAVAILABLE",
+            Self::Runtime(_) => "RUNTIME_UNAVAILABLE",
+            Self::Output(_) => "OUTPUT_CLOSED",
+            Self::Answer { .. } => "ANSWER_MALFORMED",
+            Self::NoProgram { .. } => "PROGRAM_NOT_FOUND",
+            Self::Spawn { .. } => "PROCESS_NOT_STARTED",
+            Self::UnknownProcess { .. } => "PROCESS_UNKNOWN",
+            Self::Needs { .. } => "PROCESS_NEEDED",
+            Self::PortInUse { .. } => "PORT_IN_USE",
+            Self::PortRange { .. } => "PORT_OUT_OF_RANGE",
+            Self::AlreadyUp => "ALREADY_UP",
+            Self::LeftOver { .. } => "PROCESS_LEFT_OVER",
+            Self::Died { .. } => "PROCESS_ENDED",
+            Self::NotReady { .. } | Self::Unready => "PROCESS_NOT_READY",
+            Self::Killed { .. } => "PROCESS_KILLED",
+            Self::Interrupted => "INTERRUPTED",
+            Self::NotUp | Self::NotStarted(_) => "NOT_RUNNING",
+            Self::Unreachable { .. } => "PEER_UNREACHABLE",
+            Self::WrongPeer { .. } => PEER_NOT_VERIFIED,
+            Self::CertificateRefused { .. } => OWN_CERTIFICATE_REFUSED,
+            Self::Refused { reason, .. } => reason,
+            Self::LogFault { code, .. } => code,
+        }
+    }
+
+    /// What to do next, where that is known.
+    pub(crate) fn next(&self) -> Option<String> {
+        let next = match self {
+            Self::HomeNotEmpty { path } => format!(
+                "name another folder with --home, or remove {} if nothing in it is needed",
+                path.display()
+            ),
+            Self::NoHome { path } => {
+                format!("make one with: clctl --home {} init", path.display())
+            }
+            Self::NoProgram { .. } => {
+                "build the programs with: cargo build --workspace --bins; or name their folder with --bin-dir"
+                    .to_owned()
+            }
+            Self::UnknownProcess { .. } => "clctl up --help names them".to_owned(),
+            Self::PortInUse { .. } | Self::PortRange { .. } => {
+                "choose other ports with --base-port, or free ones with --base-port 0".to_owned()
+            }
+            Self::AlreadyUp => "clctl status shows them".to_owned(),
+            Self::LeftOver { pids, .. } => format!("end them with: kill {}", pids.join(" ")),
+            Self::NotUp => "start them with: clctl up".to_owned(),
+            Self::NotStarted(process) => format!("start it with: clctl up, without --without {process}"),
+            Self::Unready | Self::Unreachable { .. } => {
+                "look at clctl status and at the logs of the home".to_owned()
+            }
+            Self::WrongPeer { .. } | Self::CertificateRefused { .. } | Self::Tls(_) => {
+                "renew the certificates with: clctl certificates renew".to_owned()
+            }
+            Self::Refused { reason, kind, .. } => return next_of(reason, *kind),
+            Self::LogFault { .. } => {
+                "keep the data folder as it is, and compare with an entry digest noted earlier"
+                    .to_owned()
+            }
+            Self::TrustDomain => "use a-z, 0-9 and . - _, at most 255 characters".to_owned(),
+            Self::File(_)
+            | Self::Write { .. }
+            | Self::Malformed { .. }
+            | Self::Document { .. }
+            | Self::Certificate(_)
+            | Self::TlsSetup(_)
+            | Self::Randomness(_)
+            | Self::Runtime(_)
+            | Self::Output(_)
+            | Self::Answer { .. }
+            | Self::Spawn { .. }
+            | Self::Needs { .. }
+            | Self::Died { .. }
+            | Self::NotReady { .. }
+            | Self::Killed { .. }
+            | Self::Interrupted => return None,
+        };
+        Some(next)
+    }
+}
+
+fn next_of(reason: &str, kind: Kind) -> Option<String> {
+    let next = match (reason, kind) {
+        ("POLICY_NOT_ACTIVE", _) => "activate a snapshot: clctl policy list, clctl policy activate",
+        ("SNAPSHOT_NOT_CURRENT", _) => "somebody was first: look at clctl policy list",
+        ("SNAPSHOT_VERSION_CONFLICT", _) => "give the changed snapshot another version",
+        (_, Kind::Later) => "try again; clctl status shows what is missing",
+        (_, Kind::Final | Kind::NotFound) => return None,
+    };
+    Some(next.to_owned())
+}
+
+fn kind(status: &Status) -> Kind {
+    let is_passing = matches!(
+        status.code(),
+        Code::Unavailable | Code::ResourceExhausted | Code::DeadlineExceeded
+    );
+    if status.code() == Code::NotFound {
+        Kind::NotFound
+    } else if is_passing || cl_wire::status::retry_delay(status).is_some() {
+        Kind::Later
+    } else {
+        Kind::Final
+    }
+}
+
+fn refusal(peer: &str, reason: &str, message: &str, violations: &[String]) -> String {
+    let mut text = format!("{peer} refused: {reason}: {message}");
+    for violation in violations {
+        text.push_str("\n  ");
+        text.push_str(violation);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_of_peers_keep_their_reason() {
+        let status =
+            cl_wire::status::status(Code::NotFound, "RECEIPT_NOT_FOUND", "no such receipt");
+        let error = Error::of_status("cl-receipt-store", &status);
+        assert_eq!((error.exit_code(), error.code()), (4, "RECEIPT_NOT_FOUND"));
+        assert_eq!(
+            error.to_string(),
+            "cl-receipt-store refused: RECEIPT_NOT_FOUND: no such receipt"
+        );
+        let status = cl_wire::status::status(Code::Unavailable, "SERVICE_UNAVAILABLE", "later");
+        assert_eq!(Error::of_status("x", &status).exit_code(), 3);
+        let status = Status::unavailable("no connection");
+        let error = Error::of_status("x", &status);
+        assert_eq!((error.exit_code(), error.code()), (3, "PEER_UNREACHABLE"));
+        let status = Status::unimplemented("no such method");
+        let error = Error::of_status("x", &status);
+        assert_eq!((error.exit_code(), error.code()), (1, "ANSWER_MALFORMED"));
+    }
+
+    #[test]
+    fn a_conflict_is_worth_a_repeat_only_if_the_peer_says_so() {
+        use std::time::Duration;
+
+        let conflict = |reason: &str| {
+            cl_wire::status::StatusBuilder::new(Code::Aborted, reason, "another was first")
+        };
+        let status = conflict("SNAPSHOT_NOT_CURRENT").build();
+        assert_eq!(Error::of_status("x", &status).exit_code(), 1);
+        let status = conflict("REQUEST_IN_PROGRESS").retry_delay(Duration::from_secs(1));
+        assert_eq!(Error::of_status("x", &status.build()).exit_code(), 3);
+    }
+
+    #[test]
+    fn a_fault_of_the_log_has_its_own_exit_code() {
+        let fault = Error::LogFault {
+            sequence: 7,
+            code: "RECEIPT_LOG_CHAIN_MISMATCH".to_owned(),
+        };
+        assert_eq!(fault.exit_code(), 5);
+        assert_eq!(fault.code(), "RECEIPT_LOG_CHAIN_MISMATCH");
+    }
+
+    #[test]
+    fn a_foreign_peer_is_no_unreachable_one() {
+        for (reason, code) in [
+            (PEER_NOT_VERIFIED, "PEER_NOT_VERIFIED"),
+            (OWN_CERTIFICATE_REFUSED, "OWN_CERTIFICATE_REFUSED"),
+        ] {
+            let status = cl_wire::status::status(Code::Unavailable, reason, "no");
+            let error = Error::of_status("x", &status);
+            assert_eq!((error.exit_code(), error.code()), (1, code));
+            assert!(error.next().is_some());
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Makes a home that everything else works with.
+
+mod documents;
+
+use std::fs;
+use std::path::Path;
+
+use cl_host::identity::SpiffeId;
+use cl_pki::Authority;
+use serde_json::{Value, json};
+
+use self::documents::Parties;
+use crate::certificates;
+use crate::error::Error;
+use crate::home::{self, Access, Home, write_error};
+use crate::keys::{self, Made, Purpose};
+use crate::output;
+use crate::processes::PROCESSES;
+use crate::session::Session;
+
+/// What a home consists of, in the order in which it appears. Of two that make the same home at
+/// once, only one gets past the first entry; without the last it is no home.
+const ENTRIES: [&str; 11] = [
+    "keys",
+    "policy",
+    "examples",
+    "data",
+    "logs",
+    "run",
+    "trust.json",
+    "jwks.json",
+    "token-issuer.json",
+    "receipt-writers.json",
+    "pki",
+];
+
+/// Secrets of 32 random bytes, beside the sealing key of each process that keeps data.
+const RANDOM_KEYS: [&str; 2] = ["alias.key", "subject-tag.key"];
+
+/// Settings of `clctl init`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct InitArgs {
+    /// SPIFFE trust domain of all identities.
+    #[arg(long, default_value = "context-layer.local")]
+    trust_domain: String,
+}
+
+pub(crate) fn run(args: &InitArgs, session: &Session) -> Result<(), Error> {
+    let trust_domain = &args.trust_domain;
+    let probe: Result<SpiffeId, _> = format!("spiffe://{trust_domain}/operator/clctl").parse();
+    if !probe.is_ok_and(|id| id.trust_domain() == trust_domain) {
+        return Err(Error::TrustDomain);
+    }
+    let root = session.home.root();
+    claim(root)?;
+    let staging = tempfile::Builder::new()
+        .prefix(".init-")
+        .tempdir_in(root)
+        .map_err(write_error(root))?;
+    let staged = Home::new(staging.path().to_owned());
+    fill(&staged, trust_domain, session)?;
+    for entry in ENTRIES {
+        let path = root.join(entry);
+        fs::rename(staged.root().join(entry), &path).map_err(write_error(&path))?;
+    }
+    answer(trust_domain, session)
+}
+
+/// Takes an empty folder, or makes one.
+fn claim(root: &Path) -> Result<(), Error> {
+    use std::os::unix::fs::PermissionsExt;
+
+    home::make_folder(root)?;
+    let mut entries = fs::read_dir(root).map_err(write_error(root))?;
+    if entries.next().is_some() {
+        return Err(Error::HomeNotEmpty {
+            path: root.to_owned(),
+        });
+    }
+    fs::set_permissions(root, fs::Permissions::from_mode(0o700)).map_err(write_error(root))
+}
+
+fn fill(home: &Home, trust_domain: &str, session: &Session) -> Result<(), Error> {
+    for folder in ENTRIES.iter().filter(|entry| !entry.ends_with(".json")) {
+        home::make_folder(&home.root().join(folder))?;
+    }
+    make_certificates(home, trust_domain, session)?;
+    let decision = make_key(home, Purpose::Decision)?;
+    let token = make_key(home, Purpose::Token)?;
+    let sealing = PROCESSES
+        .iter()
+        .map(|process| format!("{}.kek", process.name));
+    for name in RANDOM_KEYS.map(str::to_owned).into_iter().chain(sealing) {
+        let key = keys::random(&*session.ids)?;
+        home::write(&home.key(&name), &*key, Access::Secret)?;
+    }
+
+    let parties = Parties::of(trust_domain);
+    let now = session.now();
+    let documents = [
+        (home.trust(), documents::trust(&decision.key, now)),
+        (home.jwks(), documents::jwks(&token.key)),
+        (home.token_issuer(), documents::token_issuer(trust_domain)),
+        (
+            home.receipt_writers(),
+            documents::receipt_writers(trust_domain),
+        ),
+        (home.default_policy(), documents::snapshot(&parties)),
+        (
+            home.example("request"),
+            documents::request(&parties.agent, now),
+        ),
+        (
+            home.example("request-mtls"),
+            documents::request(&parties.client, now),
+        ),
+    ];
+    for (path, document) in documents {
+        home::write(&path, text(&document).as_bytes(), Access::Public)?;
+    }
+    Ok(())
+}
+
+fn make_certificates(home: &Home, trust_domain: &str, session: &Session) -> Result<(), Error> {
+    // Of its own for each home, so that a certificate of another home is told from a broken one.
+    let name = format!("Context Layer {trust_domain} {}", session.ids.uuid()?);
+    let authority = Authority::new(&name, certificates::validity(session))?;
+    home::write(
+        &home.authority(),
+        authority.pem().as_bytes(),
+        Access::Public,
+    )?;
+    let key = authority.key_pem();
+    home::write(&home.authority_key(), key.as_bytes(), Access::Secret)?;
+    certificates::write_all(home, &authority, trust_domain, session)?;
+    Ok(())
+}
+
+fn make_key(home: &Home, purpose: Purpose) -> Result<Made, Error> {
+    let made = keys::make(purpose)?;
+    let path = home.key(&purpose.file());
+    home::write(&path, made.pem.as_bytes(), Access::Secret)?;
+    Ok(made)
+}
+
+fn text(document: &Value) -> String {
+    format!("{document:#}\n")
+}
+
+fn answer(trust_domain: &str, session: &Session) -> Result<(), Error> {
+    let home = &session.home;
+    let shown = |path: std::path::PathBuf| path.display().to_string();
+    let document = json!({
+        "home": shown(home.root().to_owned()),
+        "trust_domain": trust_domain,
+        "policy": shown(home.default_policy()),
+        "example_request": shown(home.example("request")),
+    });
+    session.output.answer(&document, || {
+        let fields = output::fields(&[
+            ("home", shown(home.root().to_owned())),
+            ("trust domain", trust_domain.to_owned()),
+            ("policy", shown(home.default_policy())),
+            ("example", shown(home.example("request"))),
+        ]);
+        format!("{fields}\nStart it with: clctl up\n")
+    })
+}

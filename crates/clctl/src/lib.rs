@@ -1,0 +1,87 @@
+//! `clctl`: makes a local home, starts the processes from it, and talks to them.
+//!
+//! # Role
+//!
+//! One command line for a person who runs a Context Layer: [`init`] makes certificates, keys and a
+//! first policy, [`up`] runs the processes and supervises them, the other commands are clients of
+//! their services, each with the identity that the service expects.
+//!
+//! # Holds
+//!
+//! Nothing of its own. While it runs it reads what a home holds: the key of the local certificate
+//! authority, the operator's and the auditor's certificates, and the key of the local token issuer.
+//!
+//! # Trusts
+//!
+//! The files of the home, and so whoever may write there. The processes, to say of themselves
+//! whether they are ready; their answers are shown, with control characters replaced.
+//!
+//! # A compromise yields
+//!
+//! Whoever controls it, or the home, is everyone in that local deployment: the authority's key makes
+//! any identity, and the token issuer's key any principal. A deployment that is not local has its
+//! certificates and tokens from elsewhere, and gives an operator only the operator's certificate.
+
+#![deny(missing_docs)]
+
+mod certificates;
+mod cli;
+mod endpoints;
+mod error;
+mod home;
+mod http;
+mod init;
+mod keys;
+mod output;
+mod peers;
+mod policy;
+mod processes;
+mod receipts;
+mod request;
+mod session;
+mod status;
+mod token;
+mod up;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::cli::{Cli, Command};
+use crate::error::Error;
+use crate::session::Session;
+
+/// Runs the command line of this process.
+///
+/// The exit codes are those of `--help`.
+pub fn run() -> ExitCode {
+    let cli = Cli::parse();
+    let session = Session::new(cli.home, cli.json);
+    match dispatch(cli.command, &session) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            session.output.fail(&error);
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+fn dispatch(command: Command, session: &Session) -> Result<(), Error> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(Error::Runtime)?;
+    runtime.block_on(async {
+        match command {
+            Command::Init(args) => init::run(&args, session),
+            Command::Up(args) => up::run(&args, session).await,
+            Command::Status => status::run(session).await,
+            Command::Certificates(command) => certificates::run(&command, session),
+            Command::Token(command) => token::run(&command, session),
+            Command::Policy(command) => policy::run(command, session).await,
+            Command::Request(args) => request::submit(&args, session).await,
+            Command::Requests(command) => request::show(&command, session).await,
+            Command::Receipts(command) => receipts::run(command, session).await,
+        }
+    })
+}

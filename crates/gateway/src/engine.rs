@@ -1,0 +1,266 @@
+//! The policy engine, as the gateway needs it.
+
+use cl_host::client::PeerChannel;
+use cl_host::deadline::Deadline;
+use cl_model::refusal;
+use cl_model::urn::{BundleId, RequestId};
+use cl_wire::policy::v1 as wire;
+use cl_wire::policy::v1::policy_service_client::PolicyServiceClient;
+use cl_wire::status::{is_reason, reason, retry_delay};
+use tonic::{Code, Request, Status};
+
+use crate::auth::Caller;
+use crate::error::Error;
+use crate::idempotency::OperationId;
+
+/// Where a request stands, as the engine says.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Standing {
+    /// The request.
+    pub request: RequestId,
+    /// Its state.
+    pub state: State,
+    /// The newest decision, exactly as it was recorded.
+    pub decision: Vec<u8>,
+    /// When to ask again, in seconds, if the state can still change.
+    pub retry_after_seconds: Option<u32>,
+}
+
+/// The states of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// A person has to approve first.
+    PendingApproval,
+    /// Decided; no bundle exists, or not yet.
+    Decided,
+    /// A bundle was issued.
+    Issued(BundleId),
+    /// Issuing failed for good, with this code.
+    Failed(String),
+    /// Too late.
+    Expired,
+}
+
+/// The policy engine over gRPC.
+///
+/// **Idempotent:** a submission may be repeated with the same operation id, also when its first
+/// answer was lost; the engine decides once.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    client: PolicyServiceClient<PeerChannel>,
+}
+
+impl Engine {
+    /// Calls the engine over `channel`.
+    pub fn new(channel: PeerChannel) -> Self {
+        Self {
+            client: PolicyServiceClient::new(channel),
+        }
+    }
+
+    /// Submits a canonical request document.
+    pub async fn submit(
+        &self,
+        caller: &Caller,
+        document: Vec<u8>,
+        operation_id: &OperationId,
+        deadline: Deadline,
+    ) -> Result<Standing, Error> {
+        let message = wire::SubmitRequestRequest {
+            tenant: caller.tenant().as_str().to_owned(),
+            request: document,
+            facts: Some(caller.facts()),
+            operation_id: operation_id.to_string(),
+        };
+        let call = within(message, deadline);
+        let answer = self.client.clone().submit_request(call).await;
+        read(answer.map_err(refused)?.into_inner().status)
+    }
+
+    /// Reads where a request of the caller's own stands.
+    pub async fn standing(
+        &self,
+        caller: &Caller,
+        request: &RequestId,
+        deadline: Deadline,
+    ) -> Result<Standing, Error> {
+        let message = wire::GetRequestRequest {
+            tenant: caller.tenant().as_str().to_owned(),
+            request_ref: request.as_str().to_owned(),
+            facts: Some(caller.facts()),
+        };
+        let call = within(message, deadline);
+        let answer = self.client.clone().get_request(call).await;
+        read(answer.map_err(refused)?.into_inner().status)
+    }
+}
+
+fn within<T>(message: T, deadline: Deadline) -> Request<T> {
+    let mut call = Request::new(message);
+    deadline.limit(&mut call);
+    call
+}
+
+/// Checks an answer, so that nothing behind this depends on the engine keeping its contract.
+fn read(status: Option<wire::RequestStatus>) -> Result<Standing, Error> {
+    let status = status.ok_or(Error::Engine("no status"))?;
+    let bundle = status.bundle_ref.as_deref().map(BundleId::parse);
+    let state = wire::RequestState::try_from(status.state);
+    let state = match (state, bundle, status.failure_code) {
+        (Ok(wire::RequestState::PendingApproval), None, None) => State::PendingApproval,
+        (Ok(wire::RequestState::Decided), None, None) => State::Decided,
+        (Ok(wire::RequestState::Issued), Some(Some(bundle)), None) => State::Issued(bundle),
+        (Ok(wire::RequestState::Failed), None, Some(code)) if is_reason(&code) => {
+            State::Failed(code)
+        }
+        (Ok(wire::RequestState::Expired), None, None) => State::Expired,
+        _ => return Err(Error::Engine("state")),
+    };
+    if status.decision.is_empty() {
+        return Err(Error::Engine("no decision"));
+    }
+    Ok(Standing {
+        request: RequestId::parse(&status.request_ref).ok_or(Error::Engine("request_ref"))?,
+        state,
+        decision: status.decision,
+        retry_after_seconds: status.retry_after_seconds.filter(|seconds| *seconds > 0),
+    })
+}
+
+/// What the engine's refusal means for the caller. Only known reasons pass; whatever else it says
+/// is for the log.
+fn refused(status: Status) -> Error {
+    let reason = reason(&status);
+    let after = retry_delay(&status);
+    let known = match (status.code(), reason.as_deref()) {
+        (Code::InvalidArgument, Some("DOCUMENT_TOO_LARGE")) => Some(Error::DocumentTooLarge),
+        (Code::InvalidArgument, Some(text)) => document_code(text),
+        (Code::NotFound, Some("REQUEST_NOT_FOUND")) => Some(Error::RequestNotFound),
+        (Code::AlreadyExists, Some("REQUEST_ID_CONFLICT")) => Some(Error::RequestIdConflict),
+        // The operation id stands for the key: the same body, but from another client instance.
+        (Code::AlreadyExists, Some("OPERATION_CONFLICT")) => Some(Error::IdempotencyConflict),
+        (Code::Aborted, Some("REQUEST_IN_PROGRESS")) => Some(Error::InProgress(after)),
+        (Code::FailedPrecondition, Some("POLICY_NOT_ACTIVE")) => Some(Error::PolicyNotActive),
+        (Code::ResourceExhausted, _) => Some(Error::RateLimited(after)),
+        (Code::Unavailable, Some("RECEIPT_STORE_UNAVAILABLE")) => {
+            Some(Error::ReceiptStoreUnavailable(after))
+        }
+        (Code::Unavailable, _) => Some(Error::EngineUnavailable(after)),
+        (Code::DeadlineExceeded | Code::Cancelled, _) => Some(Error::DeadlineExceeded),
+        _ => None,
+    };
+    known.unwrap_or(Error::EngineFailed {
+        code: status.code(),
+        reason,
+    })
+}
+
+fn document_code(text: &str) -> Option<Error> {
+    let mut codes = refusal::Code::ALL.iter();
+    let code = codes.find(|code| code.as_str() == text)?;
+    Some(Error::Document((*code).into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use cl_wire::status::{StatusBuilder, status};
+
+    use super::*;
+
+    fn answered() -> wire::RequestStatus {
+        wire::RequestStatus {
+            request_ref: "urn:cl:request:r1".to_owned(),
+            state: wire::RequestState::Decided.into(),
+            decision: b"{}".to_vec(),
+            bundle_ref: None,
+            failure_code: None,
+            retry_after_seconds: None,
+        }
+    }
+
+    #[test]
+    fn answers_that_break_the_contract_are_faults() {
+        assert!(read(Some(answered())).is_ok());
+        let broken: [fn(&mut wire::RequestStatus); 8] = [
+            |it| it.request_ref = "urn:cl:bundle:b".to_owned(),
+            |it| it.decision.clear(),
+            |it| it.state = 0,
+            |it| it.state = 99,
+            |it| it.bundle_ref = Some("urn:cl:bundle:b".to_owned()),
+            |it| it.state = wire::RequestState::Issued.into(),
+            |it| it.state = wire::RequestState::Failed.into(),
+            |it| {
+                it.state = wire::RequestState::Failed.into();
+                it.failure_code = Some("free text".to_owned());
+            },
+        ];
+        for (index, breaks) in broken.into_iter().enumerate() {
+            let mut answer = answered();
+            breaks(&mut answer);
+            let error = read(Some(answer)).err();
+            assert!(matches!(error, Some(Error::Engine(_))), "{index}");
+        }
+        assert!(matches!(read(None), Err(Error::Engine(_))));
+    }
+
+    #[test]
+    fn only_known_reasons_pass() {
+        for (code, reason, told) in [
+            (Code::InvalidArgument, "INVALID_REQUEST", "INVALID_REQUEST"),
+            (
+                Code::InvalidArgument,
+                "DOCUMENT_TOO_LARGE",
+                "DOCUMENT_TOO_LARGE",
+            ),
+            (Code::InvalidArgument, "INVALID_FIELD", "INTERNAL"),
+            (Code::InvalidArgument, "SECRET_DETAIL", "INTERNAL"),
+            (Code::NotFound, "REQUEST_NOT_FOUND", "REQUEST_NOT_FOUND"),
+            (Code::NotFound, "OTHER", "INTERNAL"),
+            (
+                Code::AlreadyExists,
+                "REQUEST_ID_CONFLICT",
+                "REQUEST_ID_CONFLICT",
+            ),
+            (
+                Code::AlreadyExists,
+                "OPERATION_CONFLICT",
+                "IDEMPOTENCY_CONFLICT",
+            ),
+            (Code::Aborted, "REQUEST_IN_PROGRESS", "REQUEST_IN_PROGRESS"),
+            (
+                Code::FailedPrecondition,
+                "POLICY_NOT_ACTIVE",
+                "POLICY_NOT_ACTIVE",
+            ),
+            (Code::FailedPrecondition, "OTHER", "INTERNAL"),
+            (Code::ResourceExhausted, "RATE_LIMITED", "RATE_LIMITED"),
+            (
+                Code::Unavailable,
+                "RECEIPT_STORE_UNAVAILABLE",
+                "RECEIPT_STORE_UNAVAILABLE",
+            ),
+            (Code::Unavailable, "SECRET_DETAIL", "SERVICE_UNAVAILABLE"),
+            (
+                Code::DeadlineExceeded,
+                "DEADLINE_EXCEEDED",
+                "DEADLINE_EXCEEDED",
+            ),
+            (Code::PermissionDenied, "CALLER_NOT_ALLOWED", "INTERNAL"),
+            (Code::Unauthenticated, "CALLER_UNAUTHENTICATED", "INTERNAL"),
+            (Code::DataLoss, "STORE_CORRUPT", "INTERNAL"),
+            (Code::Internal, "INTERNAL", "INTERNAL"),
+            (Code::Unimplemented, "OTHER", "INTERNAL"),
+        ] {
+            let error = refused(status(code, reason, "the engine's own words"));
+            assert_eq!(error.told().reason, told, "{code:?} {reason}");
+        }
+    }
+
+    #[test]
+    fn the_engines_pause_is_passed_on() {
+        let pause = std::time::Duration::from_secs(7);
+        let asked = StatusBuilder::new(Code::ResourceExhausted, "RATE_LIMITED", "later");
+        let error = refused(asked.retry_delay(pause).build());
+        assert_eq!(error.told().retry_after, Some(pause));
+    }
+}

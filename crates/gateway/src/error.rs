@@ -1,0 +1,334 @@
+//! Why a call was refused, and what its caller is told: one table for gRPC and HTTP.
+
+use std::time::Duration;
+
+use cl_host::telemetry::CorrelationId;
+use cl_model::refusal::{Place, Refusal, Step};
+use cl_wire::field_path::FieldPath;
+use cl_wire::status::StatusBuilder;
+use tonic::{Code, Status};
+
+use crate::auth::Refused;
+use crate::store::StoreError;
+
+/// When a call that met something passing is worth a repeat.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// When a call is worth a repeat that needs an operator first.
+const RETRY_AFTER_OPERATOR: Duration = Duration::from_secs(30);
+
+/// Why a call was refused. Nothing in it repeats what the caller sent.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Error {
+    /// The caller is not let in.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// The request does not fit the binding (spec 10.1), before it is about anything.
+    #[error("binding: {0:?}")]
+    Binding(Binding),
+    /// A typed field is malformed.
+    #[error("{field}: {rule}")]
+    Field {
+        /// The field.
+        field: &'static str,
+        /// The violated rule, as a code.
+        rule: &'static str,
+    },
+    /// The document is over the limit.
+    #[error("the document is too large")]
+    DocumentTooLarge,
+    /// The document violates a rule.
+    #[error(transparent)]
+    Document(#[from] Refusal),
+    /// The idempotency key is malformed, or given twice.
+    #[error("the idempotency key is malformed")]
+    InvalidIdempotencyKey,
+    /// The idempotency key was used for something else.
+    #[error("the idempotency key is in use")]
+    IdempotencyConflict,
+    /// The caller has no such request.
+    #[error("no such request")]
+    RequestNotFound,
+    /// The request id belongs to another request.
+    #[error("the request id is in use")]
+    RequestIdConflict,
+    /// Another call decides the same request.
+    #[error("another call decides the same request")]
+    InProgress(Option<Duration>),
+    /// The caller's tenant has no active policy.
+    #[error("no policy is active")]
+    PolicyNotActive,
+    /// The caller asks too often.
+    #[error("too many requests of this caller")]
+    RateLimited(Option<Duration>),
+    /// The gateway has as many calls as it takes.
+    #[error("too many calls at a time")]
+    Busy,
+    /// No receipt can be written; nothing was stored.
+    #[error("the receipt store is unavailable")]
+    ReceiptStoreUnavailable(Option<Duration>),
+    /// The policy engine is away, or cannot tell yet.
+    #[error("the policy engine is unavailable")]
+    EngineUnavailable(Option<Duration>),
+    /// The call ran into its deadline.
+    #[error("the deadline passed")]
+    DeadlineExceeded,
+    /// The policy engine answered what it must not answer.
+    #[error("the policy engine's answer breaks its contract: {0}")]
+    Engine(&'static str),
+    /// The policy engine refused for a reason that no caller causes.
+    #[error("the policy engine failed: {code:?}, {reason:?}")]
+    EngineFailed {
+        /// How the call ended.
+        code: Code,
+        /// The stable code that came with it; for the log only.
+        reason: Option<String>,
+    },
+    /// The gateway's own store is in trouble.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Something broke inside.
+    #[error("internal")]
+    Internal,
+}
+
+/// How a request does not fit the HTTP binding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Binding {
+    /// Nothing is at this path.
+    UnknownPath,
+    /// The path takes other methods, these.
+    Method(&'static str),
+    /// No protocol version.
+    VersionMissing,
+    /// Another protocol version, or several.
+    VersionUnsupported,
+    /// The body has another media type.
+    MediaType,
+    /// The caller takes no answer of the protocol's media type.
+    NotAcceptable,
+    /// The address is too long.
+    UriTooLong,
+    /// The headers are too large.
+    HeadersTooLarge,
+    /// A credential stands in the address.
+    CredentialInUrl,
+    /// The body did not arrive whole.
+    BodyIncomplete,
+}
+
+/// What a caller is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// The gRPC code, from which the HTTP status follows.
+    pub code: Code,
+    /// The stable code.
+    pub reason: &'static str,
+    /// A fixed sentence.
+    pub message: &'static str,
+    /// When to try again, if that can help.
+    pub retry_after: Option<Duration>,
+}
+
+impl Told {
+    const fn new(code: Code, reason: &'static str, message: &'static str) -> Self {
+        Self {
+            code,
+            reason,
+            message,
+            retry_after: None,
+        }
+    }
+
+    const fn retry(self, after: Duration) -> Self {
+        Self {
+            retry_after: Some(after),
+            ..self
+        }
+    }
+
+    const fn invalid(reason: &'static str, message: &'static str) -> Self {
+        Self::new(Code::InvalidArgument, reason, message)
+    }
+}
+
+impl Error {
+    /// The one table of what callers are told.
+    pub fn told(&self) -> Told {
+        match self {
+            Self::Refused(refused) => told_of_caller(*refused),
+            Self::Binding(binding) => told_of_binding(*binding),
+            Self::Field { .. } => Told::invalid("INVALID_FIELD", "a field is malformed"),
+            Self::DocumentTooLarge => {
+                Told::invalid("DOCUMENT_TOO_LARGE", "the document is over 1048576 bytes")
+            }
+            Self::Document(refusal) => {
+                let code = refusal.code();
+                Told::invalid(code.as_str(), code.meaning())
+            }
+            Self::InvalidIdempotencyKey => Told::invalid(
+                "INVALID_IDEMPOTENCY_KEY",
+                "an idempotency key is given once and has 1 to 255 visible ASCII characters",
+            ),
+            Self::IdempotencyConflict => Told::new(
+                Code::AlreadyExists,
+                "IDEMPOTENCY_CONFLICT",
+                "the idempotency key was used for another request",
+            ),
+            Self::RequestNotFound => {
+                Told::new(Code::NotFound, "REQUEST_NOT_FOUND", "no such request")
+            }
+            Self::RequestIdConflict => Told::new(
+                Code::AlreadyExists,
+                "REQUEST_ID_CONFLICT",
+                "the request id belongs to another request",
+            ),
+            Self::InProgress(after) => Told::new(
+                Code::Aborted,
+                "REQUEST_IN_PROGRESS",
+                "the same request is being decided",
+            )
+            .retry(after.unwrap_or(RETRY_AFTER)),
+            Self::PolicyNotActive => Told::new(
+                Code::FailedPrecondition,
+                "POLICY_NOT_ACTIVE",
+                "no policy is active to decide by",
+            )
+            .retry(RETRY_AFTER_OPERATOR),
+            Self::RateLimited(after) => {
+                Told::new(Code::ResourceExhausted, "RATE_LIMITED", "too many requests")
+                    .retry(after.unwrap_or(RETRY_AFTER))
+            }
+            Self::Busy => Told::new(
+                Code::Unavailable,
+                "GATEWAY_BUSY",
+                "too many calls at a time",
+            )
+            .retry(RETRY_AFTER),
+            Self::ReceiptStoreUnavailable(after) => Told::new(
+                Code::Unavailable,
+                "RECEIPT_STORE_UNAVAILABLE",
+                "no receipt can be written; nothing was stored",
+            )
+            .retry(after.unwrap_or(RETRY_AFTER)),
+            Self::EngineUnavailable(after) => unavailable(after.unwrap_or(RETRY_AFTER)),
+            Self::Store(StoreError::Unavailable(_) | StoreError::Contended) => {
+                unavailable(RETRY_AFTER)
+            }
+            Self::DeadlineExceeded => Told::new(
+                Code::DeadlineExceeded,
+                "DEADLINE_EXCEEDED",
+                "the call took longer than its deadline",
+            )
+            .retry(RETRY_AFTER),
+            Self::Engine(_)
+            | Self::EngineFailed { .. }
+            | Self::Store(StoreError::Corrupt)
+            | Self::Internal => Told::new(Code::Internal, "INTERNAL", "internal error"),
+        }
+    }
+
+    /// As gRPC callers are told.
+    pub(crate) fn to_status(&self, correlation_id: Option<CorrelationId>) -> Status {
+        let told = self.told();
+        if let (Code::Internal, Some(correlation_id)) = (told.code, correlation_id) {
+            return cl_host::status::internal(correlation_id);
+        }
+        let mut builder = StatusBuilder::new(told.code, told.reason, told.message);
+        if let Some(after) = told.retry_after {
+            builder = builder.retry_delay(after);
+        }
+        if let Some((field, rule)) = self.violation() {
+            builder = builder.violation(field, rule, "the field violates a rule");
+        }
+        builder.build()
+    }
+
+    /// Which field is at fault, and the violated rule as a code.
+    fn violation(&self) -> Option<(FieldPath, &'static str)> {
+        if let Self::Field { field, rule } = self {
+            return Some((FieldPath::new(field), rule));
+        }
+        let Self::Document(refusal) = self else {
+            return None;
+        };
+        Some((path_of(refusal.place()?), refusal.code().as_str()))
+    }
+
+    /// Whether an operator has to look.
+    pub(crate) const fn is_fault(&self) -> bool {
+        matches!(
+            self,
+            Self::Engine(_) | Self::EngineFailed { .. } | Self::Store(_) | Self::Internal
+        )
+    }
+}
+
+fn told_of_caller(refused: Refused) -> Told {
+    match refused {
+        // One answer for all of them: what is wrong with a token is nobody's business.
+        Refused::NoCredential | Refused::Token(_) => Told::new(
+            Code::Unauthenticated,
+            "CALLER_UNAUTHENTICATED",
+            "a valid access token or client certificate is required",
+        ),
+        Refused::Scope | Refused::Certificate => Told::new(
+            Code::PermissionDenied,
+            "CALLER_NOT_ALLOWED",
+            "the credential does not allow this",
+        ),
+    }
+}
+
+fn told_of_binding(binding: Binding) -> Told {
+    match binding {
+        Binding::UnknownPath => Told::new(Code::NotFound, "NOT_FOUND", "nothing is here"),
+        Binding::Method(_) => Told::new(
+            Code::Unimplemented,
+            "METHOD_NOT_ALLOWED",
+            "the resource does not take this method",
+        ),
+        Binding::VersionMissing => Told::invalid(
+            "VERSION_REQUIRED",
+            "the header Context-Layer-Version is required",
+        ),
+        Binding::VersionUnsupported => Told::invalid(
+            "VERSION_UNSUPPORTED",
+            "the protocol version is not one of those served",
+        ),
+        Binding::MediaType => Told::invalid(
+            "MEDIA_TYPE_UNSUPPORTED",
+            "bodies have the media type application/vnd.context-layer+json",
+        ),
+        Binding::NotAcceptable => Told::invalid(
+            "NOT_ACCEPTABLE",
+            "answers have the media type application/vnd.context-layer+json",
+        ),
+        Binding::UriTooLong => Told::invalid("URI_TOO_LONG", "the address is too long"),
+        Binding::HeadersTooLarge => Told::invalid("HEADERS_TOO_LARGE", "the headers are too large"),
+        Binding::CredentialInUrl => Told::invalid(
+            "CREDENTIAL_IN_URL",
+            "credentials must not stand in an address; take this one out of use",
+        ),
+        Binding::BodyIncomplete => {
+            Told::invalid("BODY_INCOMPLETE", "the body did not arrive whole")
+        }
+    }
+}
+
+const fn unavailable(after: Duration) -> Told {
+    Told::new(
+        Code::Unavailable,
+        "SERVICE_UNAVAILABLE",
+        "a required service is unavailable; repeat the call",
+    )
+    .retry(after)
+}
+
+fn path_of(place: &Place) -> FieldPath {
+    let within = |path: FieldPath, step: &Step| match step {
+        Step::Member(name) => path.field(name),
+        Step::Index(index) => path.index(*index),
+    };
+    place.steps().iter().fold(FieldPath::new("request"), within)
+}

@@ -1,0 +1,200 @@
+//! The HTTP door (spec 10).
+//!
+//! Each answer, also of a path that does not exist, comes in the protocol's media type with the
+//! same few headers; each refusal is the protocol's error object.
+
+mod answer;
+mod body;
+mod bounds;
+mod negotiation;
+mod status;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::Response;
+use axum::routing::{MethodRouter, get, post};
+use cl_host::identity::PeerId;
+use cl_host::status::is_grpc;
+use cl_host::telemetry::CorrelationId;
+use http::header::HeaderMap;
+use http::request::Parts;
+use http::{HeaderName, Method};
+use percent_encoding::percent_decode_str;
+use tokio::sync::Semaphore;
+
+pub(crate) use self::answer::Answers;
+use crate::auth::Caller;
+use crate::error::{Binding, Error};
+use crate::grpc;
+use crate::idempotency::IdempotencyKey;
+use crate::metrics::{Metrics, Route};
+use crate::service::{Document, Gateway};
+
+/// Where requests are submitted.
+pub(crate) const REQUESTS: &str = "/context/v1/requests";
+/// Where the capability document is.
+pub(crate) const CAPABILITIES: &str = "/.well-known/context-layer";
+
+const REQUEST: &str = "/context/v1/requests/{id}";
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// What the HTTP door is made of.
+pub(crate) struct Door {
+    pub(crate) gateway: Arc<Gateway>,
+    pub(crate) answers: Answers,
+    pub(crate) metrics: Metrics,
+    /// The capability document.
+    pub(crate) capabilities: Vec<u8>,
+    /// Calls at a time, through both doors.
+    pub(crate) in_flight: Semaphore,
+}
+
+/// The HTTP resources, and the bounds around them and around the gRPC routes in `grpc`.
+pub(crate) fn routes(door: Arc<Door>, grpc: Router) -> Router {
+    let http = Router::new()
+        .route(REQUESTS, only(post(submit), "POST"))
+        .route(REQUEST, only(get(read), "GET, HEAD"))
+        .route(CAPABILITIES, only(get(capabilities), "GET, HEAD"))
+        .with_state(Arc::clone(&door));
+    let unknown = Arc::clone(&door);
+    grpc.merge(http)
+        .fallback(async move |request: Request| unknown.unknown(&request))
+        .layer(from_fn_with_state(door, bounded))
+}
+
+/// Answers all other methods with what is allowed.
+fn only(routes: MethodRouter<Arc<Door>>, allowed: &'static str) -> MethodRouter<Arc<Door>> {
+    routes.fallback(async move |State(door): State<Arc<Door>>| {
+        door.answers.refusal(&Binding::Method(allowed).into())
+    })
+}
+
+/// What every call passes before anything of its body is read.
+async fn bounded(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
+    let route = Route::of(request.uri().path());
+    let to_grpc = is_grpc(request.headers());
+    let correlation_id = request.extensions().get::<CorrelationId>().copied();
+    let checked = bounds::check(request.uri(), request.headers(), to_grpc).map_err(Error::from);
+    let permit = door.in_flight.try_acquire().map_err(|_| Error::Busy);
+    let response = match checked.and(permit) {
+        // Held until the handler has its answer.
+        Ok(_permit) => next.run(request).await,
+        Err(error) if to_grpc => error.to_status(correlation_id).into_http(),
+        Err(error) => door.answers.refusal(&error),
+    };
+    door.metrics.answered(route, &response);
+    response
+}
+
+async fn submit(State(door): State<Arc<Door>>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let answer = async {
+        let caller = door.caller(&parts)?;
+        negotiation::check_version(&parts.headers)?;
+        negotiation::check_content_type(&parts.headers)?;
+        negotiation::check_accept(&parts.headers)?;
+        let key = key(&parts.headers)?;
+        let bytes = body::read(&parts.headers, body).await?;
+        let document = Document::read(&bytes)?;
+        let deadline = grpc::deadline(&parts.extensions);
+        door.gateway.submit(&caller, document, key, deadline).await
+    };
+    match answer.await {
+        Ok(submitted) => door.answers.submitted(submitted),
+        Err(error) => door.answers.refusal(&error),
+    }
+}
+
+async fn read(State(door): State<Arc<Door>>, request: Request) -> Response {
+    let (parts, _body) = request.into_parts();
+    let answer = async {
+        let caller = door.caller(&parts)?;
+        negotiation::check_version(&parts.headers)?;
+        negotiation::check_accept(&parts.headers)?;
+        // What is no id of a request names none of the caller's.
+        let id = id_in(parts.uri.path()).ok_or(Error::RequestNotFound)?;
+        let deadline = grpc::deadline(&parts.extensions);
+        door.gateway.standing(&caller, &id, deadline).await
+    };
+    match answer.await {
+        Ok(standing) => door.answers.standing(standing),
+        Err(error) => door.answers.refusal(&error),
+    }
+}
+
+async fn capabilities(State(door): State<Arc<Door>>) -> Response {
+    door.answers.capabilities(door.capabilities.clone())
+}
+
+impl Door {
+    fn caller(&self, parts: &Parts) -> Result<Caller, Error> {
+        let peer = parts.extensions.get::<PeerId>();
+        Ok(self.gateway.caller(&parts.headers, peer)?)
+    }
+
+    fn unknown(&self, request: &Request) -> Response {
+        let error = Error::from(Binding::UnknownPath);
+        if is_grpc(request.headers()) && request.method() == Method::POST {
+            let unimplemented = tonic::Status::unimplemented("no such method");
+            return unimplemented.into_http::<Body>();
+        }
+        self.answers.refusal(&error)
+    }
+}
+
+/// The id at the end of a request's path, percent-decoded.
+fn id_in(path: &str) -> Option<cl_model::urn::RequestId> {
+    let segment = path.strip_prefix(REQUESTS)?.strip_prefix('/')?;
+    let text = percent_decode_str(segment).decode_utf8().ok()?;
+    grpc::request_id(&text)
+}
+
+fn key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Error> {
+    let mut values = headers.get_all(IDEMPOTENCY_KEY).iter();
+    match (values.next(), values.next()) {
+        (None, _) => Ok(None),
+        (Some(value), None) => IdempotencyKey::parse(value.as_bytes())
+            .map(Some)
+            .ok_or(Error::InvalidIdempotencyKey),
+        (Some(_), Some(_)) => Err(Error::InvalidIdempotencyKey),
+    }
+}
+
+impl From<Binding> for Error {
+    fn from(binding: Binding) -> Self {
+        Self::Binding(binding)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_id_is_percent_decoded_once() {
+        let id = |segment: &str| {
+            let path = format!("{REQUESTS}/{segment}");
+            id_in(&path).map(|id| id.as_str().to_owned())
+        };
+        let expected = Some("urn:cl:request:r-1".to_owned());
+        assert_eq!(id("urn:cl:request:r-1"), expected);
+        assert_eq!(id("urn%3Acl%3arequest%3Ar%2D1"), expected);
+        for bad in [
+            "",
+            "r-1",
+            "urn%253Acl%253Arequest%253Ar-1",
+            "urn:cl:request:%zz",
+            "urn:cl:request:%ff",
+            "urn:cl:request:a%2Fb",
+            "urn:cl:request:a/b",
+            "urn:cl:bundle:r-1",
+        ] {
+            assert_eq!(id(bad), None, "{bad}");
+        }
+        assert_eq!(id(&format!("urn:cl:request:{}", "a".repeat(512))), None);
+    }
+}

@@ -1,0 +1,192 @@
+//! Answers: the decision as it was recorded, or the protocol's error object.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::response::Response;
+use cl_host::clock::Clock;
+use cl_host::ids::Ids;
+use cl_host::status::DEADLINE_EXCEEDED;
+use cl_model::canonical;
+use cl_model::json::read::ToJson;
+use cl_model::object::{ErrorObject, ErrorType};
+use cl_model::part::{Issuer, SpecVersion};
+use cl_model::scalar::{ReasonCode, Text};
+use cl_model::time::UnixTime;
+use cl_model::urn::ErrorId;
+use http::header::{
+    ALLOW, CACHE_CONTROL, CONTENT_TYPE, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE,
+    X_CONTENT_TYPE_OPTIONS,
+};
+use http::{HeaderName, HeaderValue, StatusCode};
+use tonic::Status;
+
+use super::negotiation::{MEDIA_TYPE, VERSION, VERSION_HEADER};
+use super::{REQUESTS, status};
+use crate::auth::{REQUEST_SCOPE, Refused};
+use crate::engine::{Standing, State};
+use crate::error::{Binding, Error, Told};
+use crate::service::Submitted;
+
+const STATE: HeaderName = HeaderName::from_static("context-layer-state");
+const BUNDLE: HeaderName = HeaderName::from_static("context-layer-bundle");
+const FAILURE: HeaderName = HeaderName::from_static("context-layer-failure");
+const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+
+const NO_STORE: &str = "no-store";
+/// The capability document changes with a new configuration only.
+const FIVE_MINUTES: &str = "public, max-age=300";
+
+/// When to ask again for a state that still changes, if the engine does not say.
+const ASK_AGAIN_SECONDS: u32 = 5;
+
+/// Makes answers. Clones share clock and ids.
+#[derive(Clone, Debug)]
+pub(crate) struct Answers {
+    pub(crate) issuer: Issuer,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ids: Arc<dyn Ids>,
+}
+
+impl Answers {
+    /// Answers a submission: 202 while a person has to approve, else 201.
+    pub(super) fn submitted(&self, submitted: Submitted) -> Response {
+        let status = match submitted.standing.state {
+            State::PendingApproval => StatusCode::ACCEPTED,
+            State::Decided | State::Issued(_) | State::Failed(_) | State::Expired => {
+                StatusCode::CREATED
+            }
+        };
+        let location = format!("{REQUESTS}/{}", submitted.standing.request);
+        let mut response = self.standing_with(status, submitted.standing);
+        insert(&mut response, LOCATION, &location);
+        if submitted.is_replay {
+            insert(&mut response, REPLAYED, "true");
+        }
+        response
+    }
+
+    /// Answers a read.
+    pub(super) fn standing(&self, standing: Standing) -> Response {
+        self.standing_with(StatusCode::OK, standing)
+    }
+
+    fn standing_with(&self, status: StatusCode, standing: Standing) -> Response {
+        let mut response = answer(status, standing.decision, NO_STORE);
+        let name = match &standing.state {
+            State::PendingApproval => {
+                let seconds = standing.retry_after_seconds.unwrap_or(ASK_AGAIN_SECONDS);
+                insert(&mut response, RETRY_AFTER, &seconds.to_string());
+                "pending_approval"
+            }
+            State::Decided => "decided",
+            State::Issued(bundle) => {
+                insert(&mut response, BUNDLE, bundle.as_str());
+                "issued"
+            }
+            State::Failed(code) => {
+                insert(&mut response, FAILURE, code);
+                "failed"
+            }
+            State::Expired => "expired",
+        };
+        insert(&mut response, STATE, name);
+        response
+    }
+
+    pub(super) fn capabilities(&self, document: Vec<u8>) -> Response {
+        answer(StatusCode::OK, document, FIVE_MINUTES)
+    }
+
+    /// Answers with an error object. The one place where a fault behind an HTTP call is logged.
+    pub(crate) fn refusal(&self, error: &Error) -> Response {
+        let told = error.told();
+        let object = self.error_object(&told);
+        if error.is_fault() {
+            let error_id = object.as_ref().map(|object| object.id.as_str());
+            tracing::error!(%error, error_id, "call failed");
+        }
+        let body = object.map(|object| canonical::to_text(&object.to_json()).into_bytes());
+        let mut response = answer(status::of(&told), body.unwrap_or_default(), NO_STORE);
+        if let Some(after) = told.retry_after {
+            insert(
+                &mut response,
+                RETRY_AFTER,
+                &whole_seconds(after).to_string(),
+            );
+        }
+        if let Error::Refused(refused) = error
+            && let Some(challenge) = challenge(*refused)
+        {
+            insert(&mut response, WWW_AUTHENTICATE, &challenge);
+        }
+        if let Error::Binding(Binding::Method(allowed)) = error {
+            insert(&mut response, ALLOW, allowed);
+        }
+        response
+    }
+
+    /// Answers what the host refuses before or around the handlers.
+    pub(crate) fn host_refusal(&self, status: &Status) -> Response {
+        let error = match cl_host::status::reason(status).as_deref() {
+            Some(DEADLINE_EXCEEDED) => Error::DeadlineExceeded,
+            Some("INVALID_TIMEOUT") => Error::Field {
+                field: "grpc-timeout",
+                rule: "NOT_A_TIMEOUT",
+            },
+            _ => Error::Internal,
+        };
+        self.refusal(&error)
+    }
+
+    /// `None` only without randomness for the id; then the answer has no body.
+    fn error_object(&self, told: &Told) -> Option<ErrorObject> {
+        let uuid = self.ids.uuid().ok()?;
+        Some(ErrorObject {
+            spec_version: SpecVersion,
+            kind: ErrorType,
+            id: ErrorId::parse(&format!("{}{uuid}", ErrorId::PREFIX))?,
+            created_at: UnixTime::from_milliseconds(self.clock.now_unix_ms()).into(),
+            issuer: self.issuer.clone(),
+            code: ReasonCode::new(told.reason)?,
+            message: Text::new(told.message)?,
+            retryable: told.retry_after.is_some(),
+        })
+    }
+}
+
+/// RFC 6750 section 3: no error code for a caller who showed nothing.
+fn challenge(refused: Refused) -> Option<String> {
+    match refused {
+        Refused::NoCredential => Some("Bearer".to_owned()),
+        Refused::Token(_) => Some("Bearer error=\"invalid_token\"".to_owned()),
+        Refused::Scope => Some(format!(
+            "Bearer error=\"insufficient_scope\", scope=\"{REQUEST_SCOPE}\""
+        )),
+        Refused::Certificate => None,
+    }
+}
+
+fn whole_seconds(time: Duration) -> u64 {
+    let rounds_up = u64::from(time.subsec_nanos() > 0);
+    time.as_secs().saturating_add(rounds_up).max(1)
+}
+
+/// An answer with the headers that all have.
+fn answer(status: StatusCode, body: Vec<u8>, caching: &'static str) -> Response {
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = status;
+    insert(&mut response, CONTENT_TYPE, MEDIA_TYPE);
+    insert(&mut response, CACHE_CONTROL, caching);
+    insert(&mut response, X_CONTENT_TYPE_OPTIONS, "nosniff");
+    insert(&mut response, VERSION_HEADER, VERSION);
+    response
+}
+
+/// All values are fixed texts or identifiers of a checked grammar, so none is ever left out.
+fn insert(response: &mut Response, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        response.headers_mut().insert(name, value);
+    }
+}

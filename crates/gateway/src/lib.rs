@@ -1,0 +1,170 @@
+//! The gateway: the one door for requesters outside.
+//!
+//! # Role
+//!
+//! It serves the HTTP binding (spec 10) and `contextlayer.exchange.v1.ExchangeService` on one TLS
+//! port. It authenticates callers by access token or client certificate, bounds and strictly reads
+//! what they send, and passes the request's canonical bytes on to the policy engine with the facts
+//! it established, never with the credential. It decides nothing else: whether a caller may know
+//! something is the policy engine's verdict alone. It makes repeats safe by remembering the first
+//! use of each idempotency key.
+//!
+//! # Holds
+//!
+//! The sealing key of its own store, and in it, for 24 hours, a digest of each idempotency key with
+//! a digest of the request and the operation's id: no document, no answer, nobody's name. The
+//! public keys of one token issuer. No signing key.
+//!
+//! # Trusts
+//!
+//! The token issuer, for who its subjects are: one that lies can act as any principal of any
+//! tenant, within that principal's policy. The authorities of the deployment, for client
+//! certificates. The policy engine, for decisions; its answers are checked for their form, and its
+//! refusals pass only under known codes. Callers are trusted with nothing: their input is bounded,
+//! strict, and never repeated in an answer, a log or a metric.
+//!
+//! # A compromise yields
+//!
+//! The requests and decisions that pass through, and the credentials shown meanwhile: whoever
+//! controls this process can act as the principals whose calls it sees, and tell the policy engine
+//! that anyone called. It cannot widen what a principal's policy allows, approve in a person's
+//! name, forge a decision or a receipt, or read a vault.
+
+#![deny(missing_docs)]
+
+pub mod auth;
+mod capabilities;
+pub mod config;
+pub mod engine;
+pub mod error;
+mod grpc;
+mod http;
+pub mod idempotency;
+pub mod keyfile;
+mod metrics;
+mod service;
+pub mod store;
+mod sweep;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cl_host::clock::Clock;
+use cl_host::ids::Ids;
+use cl_host::life::{Shutdown, Tasks};
+use cl_host::status::PlainHttp;
+use cl_host::{App, Callers};
+use cl_model::part::Issuer;
+use cl_wire::exchange::v1::exchange_service_server::ExchangeServiceServer;
+use opentelemetry::metrics::Meter;
+use tokio::sync::Semaphore;
+use tonic::service::Routes;
+
+use crate::auth::{Authenticator, TokenPolicy, Watermark};
+use crate::engine::Engine;
+pub use crate::error::Error;
+use crate::grpc::ExchangeRpc;
+use crate::http::{Answers, CAPABILITIES, Door, REQUESTS};
+use crate::keyfile::KeySetFile;
+use crate::metrics::Metrics;
+use crate::service::Gateway;
+use crate::store::Store;
+
+/// The process's name, in telemetry and for its files.
+pub const PROCESS: &str = "cl-gateway";
+
+/// What is named in metrics; a request's own path is not, since it holds its id.
+const METHODS: [&str; 4] = [
+    "/contextlayer.exchange.v1.ExchangeService/SubmitRequest",
+    "/contextlayer.exchange.v1.ExchangeService/GetRequest",
+    REQUESTS,
+    CAPABILITIES,
+];
+
+/// A message holds a document of 1 MiB and a key; anything far larger is refused unread.
+const MAX_MESSAGE_BYTES: usize = 2 * 1024 * 1024;
+
+/// What the gateway is made of.
+pub struct Deps {
+    /// Its own trust domain, whose client certificates count.
+    pub trust_domain: String,
+    /// Which tokens count; none without it.
+    pub tokens: Option<TokenPolicy>,
+    /// The keys that tokens are signed with.
+    pub keys: Option<Arc<KeySetFile>>,
+    /// Time between two looks at those keys.
+    pub key_set_interval: Duration,
+    /// Who decides.
+    pub engine: Engine,
+    /// Its own state.
+    pub store: Arc<dyn Store>,
+    /// Time between two sweeps of that state.
+    pub sweep_interval: Duration,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Ids of operations and errors.
+    pub ids: Arc<dyn Ids>,
+    /// How error objects name the gateway.
+    pub issuer: Issuer,
+    /// Where callers reach it.
+    pub public_url: Option<String>,
+    /// Calls at a time.
+    pub max_in_flight: usize,
+    /// Where its instruments come from.
+    pub meter: Meter,
+    /// Tells its tasks when to end.
+    pub shutdown: Shutdown,
+    /// Where its tasks run.
+    pub tasks: Tasks,
+}
+
+/// Puts the gateway together and starts its tasks.
+pub fn app(deps: Deps) -> App {
+    if let Some(keys) = &deps.keys {
+        let watching = Arc::clone(keys).watch(deps.key_set_interval, deps.shutdown.token());
+        deps.tasks.spawn("key set", watching);
+    }
+    let sweeping = sweep::run(
+        Arc::clone(&deps.store),
+        Arc::clone(&deps.clock),
+        deps.sweep_interval,
+        deps.shutdown.token(),
+    );
+    deps.tasks.spawn("sweep", sweeping);
+
+    let answers = Answers {
+        issuer: deps.issuer,
+        clock: Arc::clone(&deps.clock),
+        ids: Arc::clone(&deps.ids),
+    };
+    let capabilities = capabilities::document(deps.public_url.as_deref(), deps.tokens.as_ref());
+    let gateway = Arc::new(Gateway {
+        authenticator: Authenticator {
+            trust_domain: deps.trust_domain,
+            tokens: deps.tokens,
+        },
+        keys: deps.keys,
+        watermark: Watermark::new(),
+        engine: deps.engine,
+        store: deps.store,
+        clock: deps.clock,
+        ids: deps.ids,
+    });
+    let exchange = ExchangeServiceServer::new(ExchangeRpc::new(Arc::clone(&gateway)))
+        .max_decoding_message_size(MAX_MESSAGE_BYTES);
+    let door = Door {
+        gateway,
+        answers: answers.clone(),
+        metrics: Metrics::new(&deps.meter),
+        capabilities,
+        in_flight: Semaphore::new(deps.max_in_flight),
+    };
+    let grpc = Routes::new(exchange).into_axum_router();
+    let routes = Routes::from(http::routes(Arc::new(door), grpc));
+    let methods = METHODS.map(str::to_owned).to_vec();
+    let mut app = App::new(routes, Callers::Edge { methods });
+    app.plain_http = Some(PlainHttp::new(move |status| {
+        answers.host_refusal(status).map(tonic::body::Body::new)
+    }));
+    app
+}

@@ -1,0 +1,360 @@
+//! A deployment in the test's own process, and waiting with a deadline.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, LazyLock, Mutex};
+use std::time::Duration;
+
+use cl_gateway::Deps;
+use cl_gateway::engine::Engine;
+use cl_gateway::keyfile::KeySetFile;
+use cl_gateway::store::KvStore;
+use cl_host::callers::CallerTable;
+use cl_host::client::{ClientLimits, PeerChannel, Target};
+use cl_host::clock::ManualClock;
+use cl_host::ids::SystemIds;
+use cl_host::life::{Listeners, Server, Shutdown, SignalSender, Signals, Tasks, Timings};
+use cl_host::telemetry::{Telemetry, TelemetryConfig};
+use cl_host::tls::{Credentials, ServerTls};
+use cl_host::{App, Callers};
+use cl_kv::{Engine as KvEngine, KeyEncryptionKey, MemoryEngine, Sealed};
+use cl_model::part::Issuer;
+use cl_wire::exchange::v1::exchange_service_client::ExchangeServiceClient;
+use cl_wire::policy::v1::policy_service_server::PolicyServiceServer;
+use ring::rand::SystemRandom;
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tonic::service::Routes;
+use zeroize::Zeroizing;
+
+use crate::client::{Answer, Call, Client};
+use crate::engine::FakeEngine;
+use crate::pki::{self, Authority};
+use crate::tokens::TokenIssuer;
+
+/// 2030-06-01T08:00:05Z.
+pub(crate) const NOW_S: i64 = 1_906_531_205;
+
+/// Far more than anything here takes; only a hang reaches it.
+pub(crate) const HANG: Duration = Duration::from_secs(120);
+
+static LOGS: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+
+struct Logs;
+
+impl io::Write for Logs {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        LOGS.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+static SUBSCRIBED: LazyLock<()> = LazyLock::new(|| {
+    let (_telemetry, subscriber) = Telemetry::build(&telemetry_config("trace"), || Logs).unwrap();
+    tracing::subscriber::set_global_default(subscriber).unwrap();
+});
+
+/// What every process of every test logged, at all levels.
+pub(crate) fn logs() -> String {
+    String::from_utf8(LOGS.lock().unwrap().clone()).unwrap()
+}
+
+fn telemetry_config(log_filter: &str) -> TelemetryConfig {
+    TelemetryConfig {
+        process: "test".to_owned(),
+        log_filter: log_filter.to_owned(),
+        otlp_endpoint: None,
+    }
+}
+
+pub(crate) async fn within<F: Future>(what: &str, future: F) -> F::Output {
+    match tokio::time::timeout(HANG, future).await {
+        Ok(output) => output,
+        Err(_) => panic!("hangs: {what}"),
+    }
+}
+
+/// Polls until `condition` holds.
+pub(crate) async fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    within(what, async {
+        while !condition() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+}
+
+/// A deployment: its authority, its policy engine, its token issuer, and what outlives a gateway.
+pub(crate) struct World {
+    pub(crate) authority: Authority,
+    pub(crate) clock: ManualClock,
+    pub(crate) memory: MemoryEngine,
+    pub(crate) engine: FakeEngine,
+    pub(crate) issuer: TokenIssuer,
+    engine_addr: SocketAddr,
+    engine_process: Option<Serving>,
+    home: TempDir,
+}
+
+/// How a test's gateway differs from the ordinary one.
+pub(crate) struct Options {
+    pub(crate) tokens: bool,
+    pub(crate) max_in_flight: usize,
+    pub(crate) max_call: Duration,
+    pub(crate) public_url: Option<String>,
+    pub(crate) kv: Option<Arc<dyn KvEngine>>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            tokens: true,
+            max_in_flight: 64,
+            max_call: HANG,
+            public_url: None,
+            kv: None,
+        }
+    }
+}
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        LazyLock::force(&SUBSCRIBED);
+        let authority = Authority::new();
+        let engine = FakeEngine::default();
+        let issuer = TokenIssuer::new();
+        let home = tempfile::tempdir().unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let engine_addr = listener.local_addr().unwrap();
+        let serving = serve_engine(&authority, &engine, listener).await;
+        let world = Self {
+            authority,
+            clock: ManualClock::new(NOW_S * 1000),
+            memory: MemoryEngine::new(),
+            engine,
+            issuer,
+            engine_addr,
+            engine_process: Some(serving),
+            home,
+        };
+        world.write_keys(&world.issuer.jwks());
+        world
+    }
+
+    pub(crate) fn write_keys(&self, jwks: &Value) {
+        std::fs::write(self.keys_path(), jwks.to_string()).unwrap();
+    }
+
+    pub(crate) fn keys_path(&self) -> PathBuf {
+        self.home.path().join("jwks.json")
+    }
+
+    pub(crate) async fn stop_engine(&mut self) {
+        self.engine_process.take().unwrap().kill().await;
+    }
+
+    pub(crate) async fn start_engine(&mut self) {
+        let listener = TcpListener::bind(self.engine_addr).await.unwrap();
+        self.engine_process = Some(serve_engine(&self.authority, &self.engine, listener).await);
+    }
+
+    pub(crate) async fn start(&self) -> Running {
+        self.start_with(Options::default()).await
+    }
+
+    /// Starts a gateway on what earlier ones left.
+    pub(crate) async fn start_with(&self, options: Options) -> Running {
+        let kv = options.kv.unwrap_or_else(|| Arc::new(self.memory.clone()));
+        let kek = KeyEncryptionKey::new(Zeroizing::new([5; 32]));
+        let sealed = Sealed::open(kv, kek, Arc::new(SystemRandom::new())).unwrap();
+        let credentials = self
+            .authority
+            .credentials("edge/cl-gateway", ServerTls::EDGE);
+        let to_engine = channel(
+            self.engine_addr,
+            Arc::clone(&credentials),
+            "exchange/cl-policy-engine",
+        );
+        let keys = KeySetFile::load(self.keys_path()).unwrap();
+        let telemetry = Telemetry::build(&telemetry_config("off"), io::sink)
+            .unwrap()
+            .0;
+        let shutdown = Shutdown::default();
+        let tasks = Tasks::new(shutdown.clone());
+        let clock = Arc::new(self.clock.clone());
+        let app = cl_gateway::app(Deps {
+            trust_domain: pki::TRUST_DOMAIN.to_owned(),
+            tokens: options.tokens.then(TokenIssuer::policy),
+            keys: options.tokens.then(|| Arc::new(keys)),
+            key_set_interval: Duration::from_millis(5),
+            engine: Engine::new(to_engine),
+            store: Arc::new(KvStore::new(sealed)),
+            sweep_interval: Duration::from_millis(5),
+            clock: Arc::<ManualClock>::clone(&clock),
+            ids: Arc::new(SystemIds::new(clock)),
+            issuer: Issuer::new("urn:cl:gateway:test").unwrap(),
+            public_url: options.public_url,
+            max_in_flight: options.max_in_flight,
+            meter: telemetry.meter(),
+            shutdown: shutdown.clone(),
+            tasks: tasks.clone(),
+        });
+        let timings = Timings {
+            lame_duck: Duration::ZERO,
+            max_call: options.max_call,
+            ..Timings::default()
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = Server {
+            app,
+            credentials,
+            telemetry: telemetry.clone(),
+            timings,
+            shutdown,
+            tasks,
+        };
+        let serving = Serving::start(server, listener).await;
+        Running {
+            client: Client::new(serving.addr, self.authority.root(), None),
+            token: self.issuer.token(NOW_S),
+            telemetry,
+            serving,
+        }
+    }
+
+    /// A client with a certificate for this SPIFFE id.
+    pub(crate) fn client_as(&self, running: &Running, spiffe_id: &str) -> Client {
+        let own = self.authority.client(spiffe_id);
+        Client::new(running.serving.addr, self.authority.root(), Some(own))
+    }
+}
+
+async fn serve_engine(
+    authority: &Authority,
+    engine: &FakeEngine,
+    listener: TcpListener,
+) -> Serving {
+    let mut callers = CallerTable::new(pki::TRUST_DOMAIN).unwrap();
+    for method in ["SubmitRequest", "GetRequest"] {
+        let path = format!("/contextlayer.policy.v1.PolicyService/{method}");
+        callers = callers.allow(&path, &["edge/cl-gateway"]).unwrap();
+    }
+    let routes = Routes::new(PolicyServiceServer::new(engine.clone()));
+    let shutdown = Shutdown::default();
+    let server = Server {
+        app: App::new(routes, Callers::Table(callers)),
+        credentials: authority.credentials("exchange/cl-policy-engine", ServerTls::INTERNAL),
+        telemetry: Telemetry::build(&telemetry_config("off"), io::sink)
+            .unwrap()
+            .0,
+        timings: Timings {
+            lame_duck: Duration::ZERO,
+            max_call: HANG,
+            ..Timings::default()
+        },
+        tasks: Tasks::new(shutdown.clone()),
+        shutdown,
+    };
+    Serving::start(server, listener).await
+}
+
+/// A server that runs.
+struct Serving {
+    addr: SocketAddr,
+    shutdown: Shutdown,
+    signals: SignalSender,
+    task: JoinHandle<()>,
+}
+
+impl Serving {
+    async fn start(server: Server, main: TcpListener) -> Self {
+        let admin = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let addr = main.local_addr().unwrap();
+        let shutdown = server.shutdown.clone();
+        let (signals, receiver) = Signals::injected();
+        let task = tokio::spawn(async move {
+            let _ended = server.serve(Listeners { main, admin }, receiver).await;
+        });
+        Self {
+            addr,
+            shutdown,
+            signals,
+            task,
+        }
+    }
+
+    /// Ends at once, as a killed process does: nothing is finished.
+    async fn kill(self) {
+        self.shutdown.abort();
+        self.task.abort();
+        let _cancelled = self.task.await;
+    }
+}
+
+fn channel(addr: SocketAddr, credentials: Arc<Credentials>, path: &str) -> PeerChannel {
+    let target = Target {
+        address: format!("localhost:{}", addr.port()),
+        id: pki::id(path).parse().unwrap(),
+    };
+    let limits = ClientLimits {
+        connect_timeout: HANG,
+        default_deadline: HANG,
+        ..ClientLimits::default()
+    };
+    PeerChannel::new(target, credentials, limits).unwrap()
+}
+
+/// A gateway that runs, and an ordinary caller of it.
+pub(crate) struct Running {
+    pub(crate) client: Client,
+    pub(crate) token: String,
+    pub(crate) telemetry: Telemetry,
+    serving: Serving,
+}
+
+impl Running {
+    /// Sends a call with the ordinary token.
+    pub(crate) async fn call(&self, call: Call) -> Answer {
+        call.bearer(&self.token).by(&self.client).await
+    }
+
+    /// Submits a document with the ordinary token, in a form that is not canonical.
+    pub(crate) async fn submit(&self, document: &Value) -> Answer {
+        let text = serde_json::to_string_pretty(document).unwrap();
+        self.call(Call::submit(text)).await
+    }
+
+    /// Submits a document under a key.
+    pub(crate) async fn submit_once(&self, document: &Value, key: &str) -> Answer {
+        self.call(Call::submit(document.to_string()).key(key)).await
+    }
+
+    /// The gRPC door, as a process with these credentials sees it.
+    pub(crate) fn exchange(
+        &self,
+        credentials: Arc<Credentials>,
+    ) -> ExchangeServiceClient<PeerChannel> {
+        ExchangeServiceClient::new(channel(self.serving.addr, credentials, "edge/cl-gateway"))
+    }
+
+    pub(crate) fn addr(&self) -> SocketAddr {
+        self.serving.addr
+    }
+
+    pub(crate) async fn kill(self) {
+        self.serving.kill().await;
+    }
+
+    /// Ends in order.
+    pub(crate) async fn end(self) {
+        self.serving.signals.send();
+        within("the end", self.serving.task).await.unwrap();
+    }
+}
