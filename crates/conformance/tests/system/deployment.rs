@@ -1,0 +1,301 @@
+//! A deployment of real processes on loopback, each of which can be killed and started again.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Once};
+use std::time::Duration;
+
+use cl_host::client::{ClientLimits, PeerChannel, Target};
+use cl_host::clock::SystemClock;
+use cl_host::tls::{Credentials, ServerTls, TlsFiles};
+use cl_wire::exchange::v1::exchange_service_client::ExchangeServiceClient;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// Far more than anything here takes; only a hang reaches it.
+pub(crate) const HANG: Duration = Duration::from_secs(180);
+
+pub(crate) const RECEIPT_STORE: &str = "cl-receipt-store";
+pub(crate) const POLICY_ENGINE: &str = "cl-policy-engine";
+pub(crate) const GATEWAY: &str = "cl-gateway";
+
+/// In the order of their start, with their zones.
+pub(crate) const PROCESSES: [(&str, &str); 3] = [
+    (RECEIPT_STORE, "exchange"),
+    (POLICY_ENGINE, "exchange"),
+    (GATEWAY, "edge"),
+];
+
+const TRUST_DOMAIN: &str = "context-layer.local";
+
+/// Looks again and again until there is something.
+pub(crate) async fn until<T>(what: &str, mut probe: impl AsyncFnMut() -> Option<T>) -> T {
+    let found = tokio::time::timeout(HANG, async {
+        loop {
+            if let Some(found) = probe().await {
+                return found;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+    match found.await {
+        Ok(found) => found,
+        Err(_) => panic!("hangs: {what}"),
+    }
+}
+
+/// A home with its processes.
+pub(crate) struct Deployment {
+    folder: TempDir,
+    addrs: BTreeMap<&'static str, [SocketAddr; 2]>,
+    children: BTreeMap<&'static str, Child>,
+}
+
+impl Deployment {
+    /// Makes a home, starts all processes, and activates the home's first policy.
+    pub(crate) async fn start() -> Self {
+        Self::start_with(|_| ()).await
+    }
+
+    /// The same after a change of the first policy.
+    pub(crate) async fn start_with(change: impl FnOnce(&mut Value)) -> Self {
+        build_programs();
+        let folder = tempfile::tempdir().unwrap();
+        // Held until all ports are known, so that they are distinct.
+        let bound: Vec<_> = PROCESSES.map(|_| [listener(), listener()]).into();
+        let addrs = PROCESSES.iter().zip(&bound).map(|((name, _), ports)| {
+            let addrs = ports.each_ref().map(|port| port.local_addr().unwrap());
+            (*name, addrs)
+        });
+        let mut deployment = Self {
+            addrs: addrs.collect(),
+            children: BTreeMap::new(),
+            folder,
+        };
+        drop(bound);
+        deployment.clctl(&["init"]);
+        for (name, _) in PROCESSES {
+            deployment.run(name).await;
+        }
+        deployment.write_endpoints();
+        let policy = deployment.home().join("policy/default.json");
+        let mut snapshot: Value = serde_json::from_slice(&fs::read(&policy).unwrap()).unwrap();
+        change(&mut snapshot);
+        fs::write(&policy, snapshot.to_string()).unwrap();
+        let put = deployment.clctl(&["policy", "put", &policy.display().to_string()]);
+        let digest = put["digest"].as_str().unwrap().to_owned();
+        deployment.clctl(&["policy", "activate", &digest]);
+        deployment
+    }
+
+    pub(crate) fn home(&self) -> PathBuf {
+        self.folder.path().join("home")
+    }
+
+    /// Starts a process and waits until it is ready.
+    pub(crate) async fn run(&mut self, name: &'static str) {
+        let home = self.home();
+        let [addr, admin] = self.addrs[name];
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(home.join("logs").join(format!("{name}.log")))
+            .unwrap();
+        let mut command = Command::new(programs().join(name));
+        command
+            .env_clear()
+            .arg("--home")
+            .arg(&home)
+            .arg(format!("--listen-addr={addr}"))
+            .arg(format!("--admin-addr={admin}"))
+            .args(["--log-filter=debug", "--lame-duck-ms=0"])
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().unwrap())
+            .stderr(log);
+        let peer = |name: &str| self.addrs[name][0].to_string();
+        match name {
+            POLICY_ENGINE => {
+                command.args(["--receipt-store-addr", &peer(RECEIPT_STORE)]);
+            }
+            GATEWAY => {
+                let tokens = fs::read(home.join("token-issuer.json")).unwrap();
+                let tokens: Value = serde_json::from_slice(&tokens).unwrap();
+                command
+                    .args(["--policy-engine-addr", &peer(POLICY_ENGINE)])
+                    .args(["--token-issuer", tokens["issuer"].as_str().unwrap()])
+                    .args(["--token-audience", tokens["audience"].as_str().unwrap()]);
+            }
+            _ => {}
+        }
+        let child = command.spawn().unwrap();
+        assert!(self.children.insert(name, child).is_none(), "{name} runs");
+        until(name, async || {
+            let answer = http_get(admin, "/readyz")?;
+            answer.starts_with("HTTP/1.1 200").then_some(())
+        })
+        .await;
+    }
+
+    /// Ends a process as a power cut would.
+    pub(crate) fn kill(&mut self, name: &'static str) {
+        let mut child = self.children.remove(name).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    /// Runs `clctl`, which must succeed.
+    pub(crate) fn clctl(&self, args: &[&str]) -> Value {
+        let (code, answer) = self.try_clctl(args);
+        assert_eq!(code, Some(0), "{args:?}: {answer}");
+        answer
+    }
+
+    /// Runs `clctl`: its exit code, and what it wrote.
+    pub(crate) fn try_clctl(&self, args: &[&str]) -> (Option<i32>, Value) {
+        let output = Command::new(programs().join("clctl"))
+            .env_clear()
+            .arg("--home")
+            .arg(self.home())
+            .arg("--json")
+            .args(args)
+            .output()
+            .unwrap();
+        let text = match output.status.success() {
+            true => &output.stdout,
+            false => &output.stderr,
+        };
+        let answer = serde_json::from_slice(text)
+            .unwrap_or_else(|_| panic!("{args:?}: {}", String::from_utf8_lossy(text)));
+        (output.status.code(), answer)
+    }
+
+    /// All receipts of the tenant.
+    pub(crate) fn receipts(&self) -> Vec<Value> {
+        let listed = self.clctl(&["receipts", "list", "--limit", "1000"]);
+        let receipts = listed["receipts"].as_array().unwrap();
+        let total = listed["total_size"].as_u64().unwrap();
+        assert_eq!(u64::try_from(receipts.len()).unwrap(), total);
+        receipts.clone()
+    }
+
+    /// The exchange, as the home's client with a certificate sees it.
+    pub(crate) fn exchange(&self) -> ExchangeServiceClient<PeerChannel> {
+        ExchangeServiceClient::new(self.channel(GATEWAY, self.credentials("client")))
+    }
+
+    /// The certificate and key of an owner of the home.
+    pub(crate) fn credentials(&self, owner: &str) -> Arc<Credentials> {
+        let pki = self.home().join("pki");
+        let files = TlsFiles {
+            chain: pki.join(format!("{owner}.pem")),
+            key: pki.join(format!("{owner}.key")),
+            trust: pki.join("ca.pem"),
+        };
+        Credentials::load(files, ServerTls::INTERNAL, Arc::new(SystemClock)).unwrap()
+    }
+
+    /// A connection to a process.
+    pub(crate) fn channel(&self, name: &str, credentials: Arc<Credentials>) -> PeerChannel {
+        let (_, zone) = PROCESSES.iter().find(|(other, _)| *other == name).unwrap();
+        let target = Target {
+            address: self.addrs[name][0].to_string(),
+            id: format!("spiffe://{TRUST_DOMAIN}/{zone}/{name}")
+                .parse()
+                .unwrap(),
+        };
+        let limits = ClientLimits {
+            default_deadline: HANG,
+            ..ClientLimits::default()
+        };
+        PeerChannel::new(target, credentials, limits).unwrap()
+    }
+
+    /// What a process tells operators about itself.
+    pub(crate) fn metrics(&self, name: &str) -> String {
+        http_get(self.addrs[name][1], "/metrics").unwrap()
+    }
+
+    /// A request of the home's client, with an id of its own.
+    pub(crate) fn request(&self, id: &str) -> Value {
+        let example = self.home().join("examples/request-mtls.json");
+        let mut request: Value = serde_json::from_slice(&fs::read(example).unwrap()).unwrap();
+        request["id"] = json!(format!("urn:cl:request:{id}"));
+        request
+    }
+
+    fn write_endpoints(&self) {
+        let processes = self.children.iter().map(|(name, child)| {
+            let [addr, admin] = self.addrs[name];
+            let endpoint = json!({
+                "addr": addr.to_string(),
+                "admin_addr": admin.to_string(),
+                "pid": child.id(),
+            });
+            ((*name).to_owned(), endpoint)
+        });
+        let endpoints = json!({
+            "ready_at": "2030-01-01T00:00:00.000Z",
+            "processes": processes.collect::<serde_json::Map<_, _>>(),
+            "gateway_url": format!("https://{}", self.addrs[GATEWAY][0]),
+        });
+        let run = self.home().join("run");
+        fs::create_dir_all(&run).unwrap();
+        fs::write(run.join("endpoints.json"), endpoints.to_string()).unwrap();
+    }
+}
+
+impl Drop for Deployment {
+    fn drop(&mut self) {
+        for child in self.children.values_mut() {
+            let _ended = child.kill();
+            let _reaped = child.wait();
+        }
+    }
+}
+
+fn listener() -> TcpListener {
+    TcpListener::bind("127.0.0.1:0").unwrap()
+}
+
+fn http_get(addr: SocketAddr, path: &str) -> Option<String> {
+    let mut stream = TcpStream::connect(addr).ok()?;
+    stream.set_read_timeout(Some(HANG)).ok()?;
+    write!(
+        stream,
+        "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    )
+    .ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    Some(answer)
+}
+
+/// Where the workspace's programs are: beside the folder of this test.
+pub(crate) fn programs() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let folder = test.parent().and_then(Path::parent).unwrap();
+    folder.to_owned()
+}
+
+/// Builds the programs, of the same sources as the tests; fresh ones cost nothing.
+fn build_programs() {
+    static BUILT: Once = Once::new();
+
+    BUILT.call_once(|| {
+        let folder = programs();
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo
+            .args(["build", "--quiet", "--offline", "--workspace", "--bins"])
+            .arg("--target-dir")
+            .arg(folder.parent().unwrap())
+            .current_dir(env!("CARGO_MANIFEST_DIR"));
+        if folder.ends_with("release") {
+            cargo.arg("--release");
+        }
+        assert!(cargo.status().unwrap().success());
+    });
+}

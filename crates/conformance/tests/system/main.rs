@@ -1,0 +1,14 @@
+//! The whole system: real processes, over real mutual TLS, seen from outside.
+
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests"
+)]
+
+mod callers;
+mod crashes;
+mod decisions;
+mod deployment;
+mod privacy;
