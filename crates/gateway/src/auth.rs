@@ -12,8 +12,6 @@ pub mod jwks;
 mod jws;
 mod watermark;
 
-use std::fmt;
-
 use cl_host::identity::PeerId;
 use http::HeaderMap;
 
@@ -117,10 +115,4 @@ pub fn verify(
 ) -> Result<Caller, Refused> {
     let payload = jws::verified_payload(token, keys)?;
     claims::caller(&payload, policy, certificate, now)
-}
-
-impl fmt::Display for Method {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
 }

@@ -77,13 +77,12 @@ impl Config {
             .kek_file
             .unwrap_or_else(|| home.join("keys/cl-gateway.kek"));
         let kek = load_kek(&kek_file, &host.args.tls_files(PROCESS).key)?;
-        let tokens = self.token_issuer.zip(self.token_audience);
-        let tokens = tokens.map(|(issuer, audience)| TokenPolicy { issuer, audience });
-        let keys = match &tokens {
+        let tokens = match self.token_issuer.zip(self.token_audience) {
             None => None,
-            Some(_) => {
+            Some((issuer, audience)) => {
                 let path = self.jwks_file.unwrap_or_else(|| home.join("jwks.json"));
-                Some(Arc::new(KeySetFile::load(path)?))
+                let keys = Arc::new(KeySetFile::load(path)?);
+                Some((TokenPolicy { issuer, audience }, keys))
             }
         };
         let public_url = self.public_url.map(|url| checked_url(&url)).transpose()?;
@@ -105,7 +104,6 @@ impl Config {
         Ok(Deps {
             trust_domain,
             tokens,
-            keys,
             key_set_interval: KEY_SET_INTERVAL,
             engine: Engine::new(channel),
             store: Arc::new(KvStore::new(sealed)),

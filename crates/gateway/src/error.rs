@@ -97,6 +97,8 @@ pub enum Error {
 pub enum Binding {
     /// Nothing is at this path.
     UnknownPath,
+    /// No rpc has this path.
+    UnknownRpc,
     /// The path takes other methods, these.
     Method(&'static str),
     /// No protocol version.
@@ -283,6 +285,7 @@ fn told_of_caller(refused: Refused) -> Told {
 fn told_of_binding(binding: Binding) -> Told {
     match binding {
         Binding::UnknownPath => Told::new(Code::NotFound, "NOT_FOUND", "nothing is here"),
+        Binding::UnknownRpc => Told::new(Code::Unimplemented, "METHOD_UNKNOWN", "no such method"),
         Binding::Method(_) => Told::new(
             Code::Unimplemented,
             "METHOD_NOT_ALLOWED",

@@ -12,7 +12,6 @@ mod status;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
@@ -20,9 +19,9 @@ use axum::routing::{MethodRouter, get, post};
 use cl_host::identity::PeerId;
 use cl_host::status::is_grpc;
 use cl_host::telemetry::CorrelationId;
+use http::HeaderName;
 use http::header::HeaderMap;
 use http::request::Parts;
-use http::{HeaderName, Method};
 use percent_encoding::percent_decode_str;
 use tokio::sync::Semaphore;
 
@@ -137,12 +136,10 @@ impl Door {
     }
 
     fn unknown(&self, request: &Request) -> Response {
-        let error = Error::from(Binding::UnknownPath);
-        if is_grpc(request.headers()) && request.method() == Method::POST {
-            let unimplemented = tonic::Status::unimplemented("no such method");
-            return unimplemented.into_http::<Body>();
+        if is_grpc(request.headers()) {
+            return Error::from(Binding::UnknownRpc).to_status(None).into_http();
         }
-        self.answers.refusal(&error)
+        self.answers.refusal(&Binding::UnknownPath.into())
     }
 }
 

@@ -88,10 +88,8 @@ const MAX_MESSAGE_BYTES: usize = 2 * 1024 * 1024;
 pub struct Deps {
     /// Its own trust domain, whose client certificates count.
     pub trust_domain: String,
-    /// Which tokens count; none without it.
-    pub tokens: Option<TokenPolicy>,
-    /// The keys that tokens are signed with.
-    pub keys: Option<Arc<KeySetFile>>,
+    /// Which tokens count, and the keys they are signed with; none count without it.
+    pub tokens: Option<(TokenPolicy, Arc<KeySetFile>)>,
     /// Time between two looks at those keys.
     pub key_set_interval: Duration,
     /// Who decides.
@@ -120,7 +118,8 @@ pub struct Deps {
 
 /// Puts the gateway together and starts its tasks.
 pub fn app(deps: Deps) -> App {
-    if let Some(keys) = &deps.keys {
+    let (tokens, keys) = deps.tokens.unzip();
+    if let Some(keys) = &keys {
         let watching = Arc::clone(keys).watch(deps.key_set_interval, deps.shutdown.token());
         deps.tasks.spawn("key set", watching);
     }
@@ -137,13 +136,13 @@ pub fn app(deps: Deps) -> App {
         clock: Arc::clone(&deps.clock),
         ids: Arc::clone(&deps.ids),
     };
-    let capabilities = capabilities::document(deps.public_url.as_deref(), deps.tokens.as_ref());
+    let capabilities = capabilities::document(deps.public_url.as_deref(), tokens.as_ref());
     let gateway = Arc::new(Gateway {
         authenticator: Authenticator {
             trust_domain: deps.trust_domain,
-            tokens: deps.tokens,
+            tokens,
         },
-        keys: deps.keys,
+        keys,
         watermark: Watermark::new(),
         engine: deps.engine,
         store: deps.store,

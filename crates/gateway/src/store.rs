@@ -22,7 +22,7 @@ use crate::idempotency::{IdempotencyKey, Record};
 /// **Who retries?** The caller. After [`StoreError::Unavailable`] the change happened whole or not
 /// at all.
 ///
-/// Calls block; see [`blocking`].
+/// Calls block: an async caller moves them to a thread that may.
 pub trait Store: Send + Sync {
     /// What is remembered under a place, and which writing that is.
     fn find(&self, place: &Place) -> Result<Option<(Record, Version)>, StoreError>;

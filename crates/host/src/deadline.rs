@@ -178,6 +178,8 @@ impl From<InvalidTimeout> for Status {
 
 #[cfg(test)]
 mod tests {
+    use http::header::CONTENT_TYPE;
+    use http::{HeaderValue, StatusCode};
     use proptest::prelude::*;
     use tower::{ServiceExt, service_fn};
 
@@ -230,6 +232,37 @@ mod tests {
             },
         ));
         service.oneshot(request("5S")).await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn callers_of_plain_http_are_told_in_their_own_form() {
+        let plain_http = PlainHttp::new(|status| {
+            let mut response = Response::new(Body::empty());
+            *response.status_mut() = if status.code() == Code::DeadlineExceeded {
+                StatusCode::SERVICE_UNAVAILABLE
+            } else {
+                StatusCode::BAD_REQUEST
+            };
+            response
+        });
+        let layer = DeadlineLayer::new(Duration::from_secs(9)).plain_http(Some(plain_http));
+        for (timeout, grpc, expected) in [
+            ("1S", false, StatusCode::SERVICE_UNAVAILABLE),
+            ("x", false, StatusCode::BAD_REQUEST),
+            ("1S", true, StatusCode::OK),
+            ("x", true, StatusCode::OK),
+        ] {
+            let hangs = service_fn(|_: Request<Body>| {
+                std::future::pending::<Result<Response<Body>, std::convert::Infallible>>()
+            });
+            let mut request = request(timeout);
+            if grpc {
+                let value = HeaderValue::from_static("application/grpc");
+                request.headers_mut().insert(CONTENT_TYPE, value);
+            }
+            let response = layer.clone().layer(hangs).oneshot(request).await.unwrap();
+            assert_eq!(response.status(), expected, "{timeout} {grpc}");
+        }
     }
 
     #[test]

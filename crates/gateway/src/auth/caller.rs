@@ -42,16 +42,6 @@ pub enum Method {
     Mtls,
 }
 
-impl Method {
-    /// The method as a request's `authenticated_by` names it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::OAuth2 => "oauth2",
-            Self::Mtls => "mtls",
-        }
-    }
-}
-
 /// An authenticated caller. Only this module's parents make one, from a credential that verified.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Caller {

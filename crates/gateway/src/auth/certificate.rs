@@ -47,7 +47,7 @@ mod tests {
         assert_eq!(caller.tenant().as_str(), "acme");
         assert_eq!(caller.principal().as_str(), id);
         assert_eq!(caller.client_instance().as_str(), id);
-        assert_eq!(caller.method().as_str(), "mtls");
+        assert_eq!(caller.method(), Method::Mtls);
     }
 
     #[test]

@@ -202,6 +202,8 @@ async fn without_an_issuer_no_token_counts() {
     assert_eq!(answer.refusal(), unauthenticated());
     let client = world.client_as(&gateway, &pki::id("client/acme/robot"));
     assert!(is_let_in(&read().by(&client).await));
+    let answer = read().bearer(&gateway.token).by(&client).await;
+    assert_eq!(answer.refusal(), unauthenticated());
 }
 
 async fn is_refused(gateway: &Running) -> bool {

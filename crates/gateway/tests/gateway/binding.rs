@@ -410,3 +410,27 @@ async fn the_capability_document_is_public_and_says_how_to_get_in() {
     assert_eq!(document["authentication"]["oauth2"], json!(null));
     assert_eq!(document["endpoints"]["requests"], "/context/v1/requests");
 }
+
+#[tokio::test]
+async fn both_versions_of_http_agree() {
+    let world = World::new().await;
+    let gateway = world.start().await;
+    let document = request("versions").to_string();
+    let submit = || Call::submit(document.clone()).bearer(&gateway.token);
+    let first = submit().by(&gateway.client).await;
+    let second = submit().by_http2(&gateway.client).await;
+    assert_eq!((first.status, &first.body), (second.status, &second.body));
+    second.check_common_headers();
+    assert_eq!(first.header("location"), second.header("location"));
+    let large = Call::submit(vec![b' '; 1_048_577]).bearer(&gateway.token);
+    let refused = large.by_http2(&gateway.client).await;
+    assert_eq!(refused.refusal(), (413, "DOCUMENT_TOO_LARGE".to_owned()));
+    let credential = Call::new(Method::GET, "/nothing?access_token=abc");
+    let refused = credential.by_http2(&gateway.client).await;
+    assert_eq!(refused.refusal(), (400, "CREDENTIAL_IN_URL".to_owned()));
+    let grpc = Call::new(Method::POST, "/contextlayer.other.v1.Service/Method")
+        .header("content-type", "application/grpc");
+    let unknown = grpc.by_http2(&gateway.client).await;
+    assert_eq!(unknown.status, 200);
+    assert_eq!(unknown.header("grpc-status"), Some("12"));
+}

@@ -4,9 +4,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, StatusCode};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
-use hyper_util::rt::TokioIo;
+use hyper::body::Incoming;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use serde_json::Value;
@@ -29,6 +30,15 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
+    async fn of(response: Response<Incoming>) -> Self {
+        let (parts, body) = response.into_parts();
+        Self {
+            status: parts.status,
+            headers: parts.headers,
+            body: body.collect().await.unwrap().to_bytes(),
+        }
+    }
+
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(|value| value.to_str().unwrap())
     }
@@ -105,14 +115,25 @@ impl Client {
             let (mut sender, connection) = hyper::client::conn::http1::handshake(io).await.unwrap();
             let connection = tokio::spawn(connection);
             let response = sender.send_request(request).await.unwrap();
-            let (parts, body) = response.into_parts();
-            let body = body.collect().await.unwrap().to_bytes();
+            let answer = Answer::of(response).await;
             connection.abort();
-            Answer {
-                status: parts.status,
-                headers: parts.headers,
-                body,
-            }
+            answer
+        })
+        .await
+    }
+
+    /// Sends a request over HTTP/2, where its address needs scheme and authority.
+    pub(crate) async fn send_http2(&self, request: Request<Full<Bytes>>) -> Answer {
+        within("an HTTP/2 call", async {
+            let io = TokioIo::new(self.connect().await);
+            let executor = TokioExecutor::new();
+            let handshake = hyper::client::conn::http2::handshake(executor, io);
+            let (mut sender, connection) = handshake.await.unwrap();
+            let connection = tokio::spawn(connection);
+            let response = sender.send_request(request).await.unwrap();
+            let answer = Answer::of(response).await;
+            connection.abort();
+            answer
         })
         .await
     }
@@ -188,5 +209,13 @@ impl Call {
 
     pub(crate) async fn by(self, client: &Client) -> Answer {
         client.send(self.request).await
+    }
+
+    pub(crate) async fn by_http2(mut self, client: &Client) -> Answer {
+        let path = self.request.uri().path_and_query().unwrap();
+        let address = format!("https://localhost{path}");
+        *self.request.uri_mut() = address.parse().unwrap();
+        self.request.headers_mut().remove("host");
+        client.send_http2(self.request).await
     }
 }

@@ -17,7 +17,16 @@ struct Caller<'a> {
     token: Option<String>,
 }
 
-impl Caller<'_> {
+impl<'a> Caller<'a> {
+    fn new(world: &'a World, gateway: &'a Running, token: Option<String>) -> Self {
+        Self {
+            world,
+            gateway,
+            path: "client/acme/robot",
+            token,
+        }
+    }
+
     async fn submit(
         &self,
         document: Vec<u8>,
@@ -69,12 +78,7 @@ fn refused<T: std::fmt::Debug>(result: Result<T, Status>) -> (Code, String) {
 async fn both_doors_agree() {
     let world = World::new().await;
     let gateway = world.start().await;
-    let caller = Caller {
-        world: &world,
-        gateway: &gateway,
-        path: "client/acme/robot",
-        token: Some(gateway.token.clone()),
-    };
+    let caller = Caller::new(&world, &gateway, Some(gateway.token.clone()));
     let document = request("both");
     let over_http = gateway.submit_once(&document, "key-1").await;
     let (over_grpc, is_replay) = caller
@@ -112,12 +116,7 @@ async fn both_doors_agree() {
 async fn refusals_have_their_codes() {
     let world = World::new().await;
     let gateway = world.start().await;
-    let caller = Caller {
-        world: &world,
-        gateway: &gateway,
-        path: "client/acme/robot",
-        token: None,
-    };
+    let caller = Caller::new(&world, &gateway, None);
     let invalid = |reason: &str| (Code::InvalidArgument, reason.to_owned());
     let good = canonical_bytes(&request("grpc"));
     let spaced = serde_json::to_vec_pretty(&request("grpc")).unwrap();
@@ -185,12 +184,7 @@ async fn refusals_have_their_codes() {
 async fn faults_are_internal_with_a_correlation_id_only() {
     let world = World::new().await;
     let gateway = world.start().await;
-    let caller = Caller {
-        world: &world,
-        gateway: &gateway,
-        path: "client/acme/robot",
-        token: None,
-    };
+    let caller = Caller::new(&world, &gateway, None);
     world
         .engine
         .refuse_next(later(Code::DataLoss, "STORE_CORRUPT", 1));

@@ -191,8 +191,9 @@ impl World {
         let clock = Arc::new(self.clock.clone());
         let app = cl_gateway::app(Deps {
             trust_domain: pki::TRUST_DOMAIN.to_owned(),
-            tokens: options.tokens.then(TokenIssuer::policy),
-            keys: options.tokens.then(|| Arc::new(keys)),
+            tokens: options
+                .tokens
+                .then(|| (TokenIssuer::policy(), Arc::new(keys))),
             key_set_interval: Duration::from_millis(5),
             engine: Engine::new(to_engine),
             store: Arc::new(KvStore::new(sealed)),

@@ -335,3 +335,30 @@ impl http_body::Body for Measured {
         self.body.size_hint()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tower::{ServiceExt, service_fn};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_behind_plain_http_is_told_in_its_own_form() {
+        let plain_http = PlainHttp::new(|status| {
+            assert_eq!(status.code(), Code::Internal);
+            let mut response = Response::new(Body::empty());
+            *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+            response
+        });
+        let meter = opentelemetry::global::meter("test");
+        let metrics = RpcMetrics::new(&meter, BTreeSet::new());
+        let layer = RpcLayer::new(metrics, RemoteContext::Ignore).plain_http(Some(plain_http));
+        let panics = service_fn(async |request: Request<Body>| {
+            assert!(!request.headers().is_empty(), "it panics");
+            Ok::<Response<Body>, std::convert::Infallible>(Response::default())
+        });
+        let response = layer.layer(panics).oneshot(Request::default()).await;
+        let status = response.unwrap().status();
+        assert_eq!(status, StatusCode::INTERNAL_SERVER_ERROR);
+    }
+}
