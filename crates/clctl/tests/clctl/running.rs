@@ -87,6 +87,21 @@ fn the_first_policy_is_activated_once() {
 }
 
 #[test]
+fn a_start_replaces_no_policy() {
+    let home = TestHome::new();
+    let up = home.up();
+    let text = fs::read_to_string(home.path("policy/default.json")).unwrap();
+    let second = home.write("second.json", &text.replace("default-1", "second"));
+    let digest = home.ok(&["policy", "put", &second]);
+    home.ok(&["policy", "activate", digest.trim_end()]);
+    up.signal(Signal::TERM);
+    up.end();
+    let _up = home.up();
+    let status = home.json(&["status"]);
+    assert_eq!(status["active_policy"]["version"], "second");
+}
+
+#[test]
 fn one_that_dies_takes_the_others_down() {
     let home = TestHome::new();
     let up = home.up();
