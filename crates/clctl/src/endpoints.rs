@@ -4,13 +4,12 @@ use std::fs;
 use std::io;
 use std::net::SocketAddr;
 
-use cl_host::files::{self, FileError};
-use cl_model::json::{self, Limits};
+use cl_host::files::FileError;
 use serde_json::{Map, Value, json};
 
 use crate::error::Error;
-use crate::home::{self, Access, Home, MAX_JSON_BYTES, write_error};
-use crate::processes::PROCESSES;
+use crate::home::{self, Access, Home, read_json, write_error};
+use crate::processes::{PROCESSES, Process};
 
 /// A running process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,17 +33,16 @@ impl Endpoints {
     /// What the file says; `None` if it is not there.
     pub(crate) fn load(home: &Home) -> Result<Option<Self>, Error> {
         let path = home.endpoints();
-        let bytes = match files::load_public(&path, MAX_JSON_BYTES) {
-            Ok(bytes) => bytes,
-            Err(FileError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+        let document = match read_json(&path) {
+            Ok(document) => document,
+            Err(Error::File(FileError::Io { source, .. }))
+                if source.kind() == io::ErrorKind::NotFound =>
+            {
                 return Ok(None);
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(error),
         };
-        let read = json::parse(&bytes, Limits::network(bytes.len()))
-            .ok()
-            .and_then(|document| Self::of_json(&document));
-        read.map(Some).ok_or(Error::Malformed {
+        Self::of_json(&document).map(Some).ok_or(Error::Malformed {
             path,
             expected: "a list of endpoints",
         })
@@ -56,9 +54,10 @@ impl Endpoints {
         Self::load(home)?.ok_or(Error::NotUp)
     }
 
-    pub(crate) fn find(&self, name: &'static str) -> Result<&Endpoint, Error> {
-        let found = self.processes.iter().find(|process| process.name == name);
-        found.ok_or(Error::NotStarted(name))
+    pub(crate) fn find(&self, process: &Process) -> Result<&Endpoint, Error> {
+        let mut running = self.processes.iter();
+        let found = running.find(|endpoint| endpoint.name == process.name);
+        found.ok_or(Error::NotStarted(process.name))
     }
 
     pub(crate) fn write(&self, home: &Home) -> Result<(), Error> {

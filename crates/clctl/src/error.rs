@@ -54,15 +54,17 @@ pub(crate) enum Error {
         process: &'static str,
         source: io::Error,
     },
-    #[error("{process} is not a process of this version")]
-    UnknownProcess { process: String },
     #[error("{process} needs {needed}")]
     Needs {
         process: &'static str,
         needed: &'static str,
     },
-    #[error("port {port} for {process} is in use")]
-    PortInUse { port: u16, process: &'static str },
+    #[error("port {port} for {process} cannot be used: {source}")]
+    Port {
+        port: u16,
+        process: &'static str,
+        source: io::Error,
+    },
     #[error("the ports from {base_port} on do not exist")]
     PortRange { base_port: u16 },
     #[error("the processes of this home are started already")]
@@ -137,10 +139,10 @@ impl Error {
     /// What a gRPC answer of a peer means.
     pub(crate) fn of_status(peer: &'static str, status: &Status) -> Self {
         let Some(reason) = cl_wire::status::reason(status) else {
-            return match status.code() {
-                Code::Unavailable => Self::Unreachable { peer },
-                _ => Self::Answer { peer },
-            };
+            if status.code() == Code::Unavailable {
+                return Self::Unreachable { peer };
+            }
+            return Self::Answer { peer };
         };
         match reason.as_str() {
             PEER_NOT_VERIFIED => return Self::WrongPeer { peer },
@@ -178,7 +180,7 @@ impl Error {
             | Self::Answer { .. }
             | Self::NoProgram { .. }
             | Self::Spawn { .. }
-            | Self::PortInUse { .. }
+            | Self::Port { .. }
             | Self::AlreadyUp
             | Self::LeftOver { .. }
             | Self::Died { .. }
@@ -190,10 +192,7 @@ impl Error {
             | Self::Refused {
                 kind: Kind::Final, ..
             } => 1,
-            Self::TrustDomain
-            | Self::UnknownProcess { .. }
-            | Self::Needs { .. }
-            | Self::PortRange { .. } => 2,
+            Self::TrustDomain | Self::Needs { .. } | Self::PortRange { .. } => 2,
             Self::NotUp
             | Self::NotStarted(_)
             | Self::Unready
@@ -227,9 +226,8 @@ impl Error {
             Self::Answer { .. } => "ANSWER_MALFORMED",
             Self::NoProgram { .. } => "PROGRAM_NOT_FOUND",
             Self::Spawn { .. } => "PROCESS_NOT_STARTED",
-            Self::UnknownProcess { .. } => "PROCESS_UNKNOWN",
             Self::Needs { .. } => "PROCESS_NEEDED",
-            Self::PortInUse { .. } => "PORT_IN_USE",
+            Self::Port { .. } => "PORT_UNAVAILABLE",
             Self::PortRange { .. } => "PORT_OUT_OF_RANGE",
             Self::AlreadyUp => "ALREADY_UP",
             Self::LeftOver { .. } => "PROCESS_LEFT_OVER",
@@ -260,8 +258,7 @@ impl Error {
                 "build the programs with: cargo build --workspace --bins; or name their folder with --bin-dir"
                     .to_owned()
             }
-            Self::UnknownProcess { .. } => "clctl up --help names them".to_owned(),
-            Self::PortInUse { .. } | Self::PortRange { .. } => {
+            Self::Port { .. } | Self::PortRange { .. } => {
                 "choose other ports with --base-port, or free ones with --base-port 0".to_owned()
             }
             Self::AlreadyUp => "clctl status shows them".to_owned(),

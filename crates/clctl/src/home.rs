@@ -5,12 +5,15 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use cl_host::files;
 use cl_host::tls::TlsFiles;
+use cl_model::json::{self, Limits};
+use serde_json::Value;
 
 use crate::error::Error;
 
-/// Size limit of the small JSON files that a home holds.
-pub(crate) const MAX_JSON_BYTES: u64 = 1024 * 1024;
+/// Size limit of a JSON file: that of a policy snapshot.
+const MAX_JSON_BYTES: u64 = 1024 * 1024;
 
 /// The paths of a home.
 #[derive(Clone, Debug)]
@@ -152,6 +155,15 @@ pub(crate) fn write(path: &Path, bytes: &[u8], access: Access) -> Result<(), Err
         fs::File::open(folder)?.sync_all()
     };
     written().map_err(write_error(path))
+}
+
+/// Reads a file of strict JSON.
+pub(crate) fn read_json(path: &Path) -> Result<Value, Error> {
+    let bytes = files::load_public(path, MAX_JSON_BYTES)?;
+    json::parse(&bytes, Limits::network(bytes.len())).map_err(|refusal| Error::Document {
+        path: path.to_owned(),
+        refusal,
+    })
 }
 
 /// Names the path in an error of the file system.

@@ -2,8 +2,8 @@
 //!
 //! # Role
 //!
-//! One command line for a person who runs a Context Layer: [`init`] makes certificates, keys and a
-//! first policy, [`up`] runs the processes and supervises them, the other commands are clients of
+//! One command line for a person who runs a Context Layer: `init` makes certificates, keys and a
+//! first policy, `up` runs the processes and supervises them, the other commands are clients of
 //! their services, each with the identity that the service expects.
 //!
 //! # Holds

@@ -36,22 +36,22 @@ const CALL_LIMIT: Duration = Duration::from_secs(30);
 /// The policy engine's service for operators, as the operator.
 pub(crate) fn policy_admin(session: &Session) -> Result<PolicyAdmin, Error> {
     let endpoints = Endpoints::running(&session.home)?;
-    policy_admin_at(session, endpoints.find(POLICY_ENGINE)?.addr)
+    policy_admin_at(session, endpoints.find(&POLICY_ENGINE)?.addr)
 }
 
 pub(crate) fn policy_admin_at(session: &Session, addr: SocketAddr) -> Result<PolicyAdmin, Error> {
-    let channel = channel(session, OPERATOR, POLICY_ENGINE, addr)?;
+    let channel = channel(session, OPERATOR, &POLICY_ENGINE, addr)?;
     Ok(PolicyAdmin::new(channel))
 }
 
 /// The receipt store, as the auditor.
 pub(crate) fn receipts(session: &Session) -> Result<Receipts, Error> {
     let endpoints = Endpoints::running(&session.home)?;
-    let addr = endpoints.find(RECEIPT_STORE)?.addr;
+    let addr = endpoints.find(&RECEIPT_STORE)?.addr;
     Ok(Receipts::new(channel(
         session,
         AUDITOR,
-        RECEIPT_STORE,
+        &RECEIPT_STORE,
         addr,
     )?))
 }
@@ -59,7 +59,7 @@ pub(crate) fn receipts(session: &Session) -> Result<Receipts, Error> {
 fn channel(
     session: &Session,
     owner: &str,
-    process: &'static str,
+    process: &Process,
     addr: SocketAddr,
 ) -> Result<PeerChannel, Error> {
     let credentials = credentials(session, owner)?;
@@ -75,16 +75,10 @@ fn channel(
 }
 
 /// The SPIFFE id of a process in the trust domain of these credentials.
-fn id_of(process: &'static str, credentials: &Credentials) -> Result<SpiffeId, Error> {
+fn id_of(process: &Process, credentials: &Credentials) -> Result<SpiffeId, Error> {
     let own = credentials.own().id;
-    let path = Process::named(process).map(Process::spiffe_path);
-    let id = path.and_then(|path| {
-        let id = format!("spiffe://{}/{path}", own.trust_domain());
-        id.parse().ok()
-    });
-    id.ok_or(Error::UnknownProcess {
-        process: process.to_owned(),
-    })
+    let id = format!("spiffe://{}/{}", own.trust_domain(), process.spiffe_path());
+    id.parse().map_err(|_| Error::TrustDomain)
 }
 
 /// How a requester shows who it is.
@@ -114,8 +108,8 @@ impl Gateway {
         };
         tls.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Self {
-            addr: endpoints.find(GATEWAY)?.addr,
-            id: id_of(GATEWAY, &client)?,
+            addr: endpoints.find(&GATEWAY)?.addr,
+            id: id_of(&GATEWAY, &client)?,
             tls: Arc::new(tls),
         })
     }
@@ -130,35 +124,36 @@ impl Gateway {
         request: Request<Full<Bytes>>,
     ) -> Result<Response<Bytes>, Error> {
         let answer = timeout(CALL_LIMIT, self.dial_and_call(request)).await;
-        answer.unwrap_or(Err(Error::Unreachable { peer: GATEWAY }))
+        answer.unwrap_or(Err(Error::Unreachable { peer: GATEWAY.name }))
     }
 
     async fn dial_and_call(&self, request: Request<Full<Bytes>>) -> Result<Response<Bytes>, Error> {
-        const UNREACHABLE: Error = Error::Unreachable { peer: GATEWAY };
-        const WRONG_PEER: Error = Error::WrongPeer { peer: GATEWAY };
+        let peer = GATEWAY.name;
 
         let stream = TcpStream::connect(self.addr)
             .await
-            .map_err(|_| UNREACHABLE)?;
+            .map_err(|_| Error::Unreachable { peer })?;
         let name = ServerName::IpAddress(self.addr.ip().into());
         let stream = TlsConnector::from(Arc::clone(&self.tls))
             .connect(name, stream)
             .await
             .map_err(|error| match tls_error(&error) {
-                Some(_) => WRONG_PEER,
-                None => UNREACHABLE,
+                Some(_) => Error::WrongPeer { peer },
+                None => Error::Unreachable { peer },
             })?;
         let chain = stream.get_ref().1.peer_certificates();
-        let leaf = chain.and_then(<[_]>::first).ok_or(WRONG_PEER)?;
+        let leaf = chain
+            .and_then(<[_]>::first)
+            .ok_or(Error::WrongPeer { peer })?;
         // Any process of the home has a certificate for this address: the name alone proves nothing.
         match PeerId::from_certificate(leaf) {
             Ok(peer) if peer.id == self.id => {}
-            Ok(_) | Err(_) => return Err(WRONG_PEER),
+            Ok(_) | Err(_) => return Err(Error::WrongPeer { peer }),
         }
         let answer = exchange(stream, request).await;
         answer.map_err(|no_answer| match no_answer {
-            NoAnswer::Broken => UNREACHABLE,
-            NoAnswer::Alert => Error::CertificateRefused { peer: GATEWAY },
+            NoAnswer::Broken => Error::Unreachable { peer },
+            NoAnswer::Alert => Error::CertificateRefused { peer },
         })
     }
 }

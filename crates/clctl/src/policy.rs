@@ -2,9 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use cl_host::files;
 use cl_model::canonical;
-use cl_model::json::{self, Limits};
 use cl_model::time::UnixTime;
 use cl_wire::policy::v1::{
     ActivateSnapshotRequest, GetSnapshotRequest, ListSnapshotsRequest, PutSnapshotRequest,
@@ -17,7 +15,7 @@ use tonic::Code;
 
 use crate::cli::tenant;
 use crate::error::Error;
-use crate::home::MAX_JSON_BYTES;
+use crate::home::read_json;
 use crate::output;
 use crate::peers::{self, PolicyAdmin};
 use crate::processes::POLICY_ENGINE;
@@ -111,23 +109,17 @@ pub(crate) async fn active(
     match admin.get_snapshot(request).await {
         Ok(answer) => answer.into_inner().info.map(Some).ok_or(MALFORMED),
         Err(status) if status.code() == Code::NotFound => Ok(None),
-        Err(status) => Err(Error::of_status(POLICY_ENGINE, &status)),
+        Err(status) => Err(Error::of_status(POLICY_ENGINE.name, &status)),
     }
 }
 
 const MALFORMED: Error = Error::Answer {
-    peer: POLICY_ENGINE,
+    peer: POLICY_ENGINE.name,
 };
 
 /// The canonical bytes of a file with any form of strict JSON.
 fn read_canonical(file: &Path) -> Result<Vec<u8>, Error> {
-    let bytes = files::load_public(file, MAX_JSON_BYTES)?;
-    let document =
-        json::parse(&bytes, Limits::network(bytes.len())).map_err(|refusal| Error::Document {
-            path: file.to_owned(),
-            refusal,
-        })?;
-    Ok(canonical::to_text(&document).into_bytes())
+    Ok(canonical::to_text(&read_json(file)?).into_bytes())
 }
 
 async fn put(
@@ -142,7 +134,7 @@ async fn put(
         operation_id: session.operation_id()?,
     };
     let answer = admin.put_snapshot(request).await;
-    let answer = answer.map_err(|status| Error::of_status(POLICY_ENGINE, &status))?;
+    let answer = answer.map_err(|status| Error::of_status(POLICY_ENGINE.name, &status))?;
     Ok(answer.into_inner().digest)
 }
 
@@ -160,7 +152,7 @@ async fn activate(
         operation_id: session.operation_id()?,
     };
     let answer = admin.activate_snapshot(request).await;
-    let answer = answer.map_err(|status| Error::of_status(POLICY_ENGINE, &status))?;
+    let answer = answer.map_err(|status| Error::of_status(POLICY_ENGINE.name, &status))?;
     answer.into_inner().info.ok_or(MALFORMED)
 }
 
@@ -174,7 +166,7 @@ async fn list(session: &Session, tenant: String) -> Result<(), Error> {
     let mut snapshots = Vec::new();
     loop {
         let page = admin.list_snapshots(request.clone()).await;
-        let page = page.map_err(|status| Error::of_status(POLICY_ENGINE, &status))?;
+        let page = page.map_err(|status| Error::of_status(POLICY_ENGINE.name, &status))?;
         let page = page.into_inner();
         snapshots.extend(page.snapshots);
         if page.next_page_token.is_empty() {

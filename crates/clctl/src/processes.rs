@@ -1,6 +1,6 @@
 //! The processes of a local deployment. A new service is one row here.
 
-use crate::home::Home;
+use std::net::SocketAddr;
 
 /// The first port of a local deployment.
 pub(crate) const DEFAULT_BASE_PORT: u16 = 7400;
@@ -18,57 +18,59 @@ pub(crate) struct Process {
     /// Where its port lies after the first one.
     port_offset: u16,
     /// The processes that it calls.
-    pub(crate) needs: &'static [&'static str],
+    pub(crate) needs: &'static [&'static Process],
+    /// The operations whose receipts it may write.
+    pub(crate) receipts: &'static [&'static str],
     /// Its settings beside those of every process.
     pub(crate) settings: fn(&Wiring<'_>) -> Vec<(&'static str, String)>,
 }
 
-pub(crate) const RECEIPT_STORE: &str = "cl-receipt-store";
-pub(crate) const POLICY_ENGINE: &str = "cl-policy-engine";
-pub(crate) const GATEWAY: &str = "cl-gateway";
+pub(crate) static RECEIPT_STORE: Process = Process {
+    name: "cl-receipt-store",
+    zone: "exchange",
+    port_offset: 1,
+    needs: &[],
+    receipts: &[],
+    settings: |_| Vec::new(),
+};
+
+pub(crate) static POLICY_ENGINE: Process = Process {
+    name: "cl-policy-engine",
+    zone: "exchange",
+    port_offset: 2,
+    needs: &[&RECEIPT_STORE],
+    receipts: &[
+        "policy.decide",
+        "policy.put_snapshot",
+        "policy.activate_snapshot",
+        "policy.replay",
+    ],
+    settings: |wiring| vec![("--receipt-store-addr", wiring.addr_of(&RECEIPT_STORE))],
+};
+
+pub(crate) static GATEWAY: Process = Process {
+    name: "cl-gateway",
+    zone: "edge",
+    port_offset: 0,
+    needs: &[&POLICY_ENGINE],
+    receipts: &[],
+    settings: |wiring| {
+        vec![
+            ("--policy-engine-addr", wiring.addr_of(&POLICY_ENGINE)),
+            ("--token-issuer", wiring.token_issuer.to_owned()),
+            ("--token-audience", wiring.token_audience.to_owned()),
+            (
+                "--public-url",
+                format!("https://{}", wiring.addr_of(&GATEWAY)),
+            ),
+        ]
+    },
+};
 
 /// In the order of their start. Their ends are in the opposite order.
-pub(crate) const PROCESSES: [Process; 3] = [
-    Process {
-        name: RECEIPT_STORE,
-        zone: "exchange",
-        port_offset: 1,
-        needs: &[],
-        settings: |_| Vec::new(),
-    },
-    Process {
-        name: POLICY_ENGINE,
-        zone: "exchange",
-        port_offset: 2,
-        needs: &[RECEIPT_STORE],
-        settings: |wiring| vec![("--receipt-store-addr", wiring.addr_of(RECEIPT_STORE))],
-    },
-    Process {
-        name: GATEWAY,
-        zone: "edge",
-        port_offset: 0,
-        needs: &[POLICY_ENGINE],
-        settings: |wiring| {
-            let jwks = wiring.home.jwks().display().to_string();
-            vec![
-                ("--policy-engine-addr", wiring.addr_of(POLICY_ENGINE)),
-                ("--token-issuer", wiring.token_issuer.to_owned()),
-                ("--token-audience", wiring.token_audience.to_owned()),
-                ("--jwks-file", jwks),
-                (
-                    "--public-url",
-                    format!("https://{}", wiring.addr_of(GATEWAY)),
-                ),
-            ]
-        },
-    },
-];
+pub(crate) static PROCESSES: [&Process; 3] = [&RECEIPT_STORE, &POLICY_ENGINE, &GATEWAY];
 
 impl Process {
-    pub(crate) fn named(name: &str) -> Option<&'static Self> {
-        PROCESSES.iter().find(|process| process.name == name)
-    }
-
     /// The path of its SPIFFE id.
     pub(crate) fn spiffe_path(&self) -> String {
         format!("{}/{}", self.zone, self.name)
@@ -84,17 +86,16 @@ impl Process {
 /// What the processes are told about each other.
 #[derive(Debug)]
 pub(crate) struct Wiring<'a> {
-    pub(crate) home: &'a Home,
     /// The address of each process that is to be started.
-    pub(crate) addrs: &'a [(&'static str, std::net::SocketAddr)],
+    pub(crate) addrs: &'a [(&'static str, SocketAddr)],
     pub(crate) token_issuer: &'a str,
     pub(crate) token_audience: &'a str,
 }
 
 impl Wiring<'_> {
     /// The address of a process; of one that is not started, an address where nothing answers.
-    fn addr_of(&self, name: &str) -> String {
-        let found = self.addrs.iter().find(|(process, _)| *process == name);
+    fn addr_of(&self, process: &Process) -> String {
+        let found = self.addrs.iter().find(|(name, _)| *name == process.name);
         found.map_or_else(|| "127.0.0.1:0".to_owned(), |(_, addr)| addr.to_string())
     }
 }
@@ -120,7 +121,7 @@ mod tests {
         for (index, process) in PROCESSES.iter().enumerate() {
             for needed in process.needs {
                 let earlier = &PROCESSES[..index];
-                assert!(earlier.iter().any(|other| other.name == *needed));
+                assert!(earlier.iter().any(|other| other.name == needed.name));
             }
         }
     }

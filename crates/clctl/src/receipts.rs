@@ -92,7 +92,7 @@ impl VerifiedLog {
 /// Has the store check its log.
 pub(crate) async fn verify(store: &mut Receipts) -> Result<VerifiedLog, Error> {
     let answer = store.verify_log(VerifyLogRequest {}).await;
-    let answer = answer.map_err(|status| Error::of_status(RECEIPT_STORE, &status))?;
+    let answer = answer.map_err(|status| Error::of_status(RECEIPT_STORE.name, &status))?;
     let answer = answer.into_inner();
     match answer.result.ok_or(MALFORMED)? {
         Verdict::HeadDigest(head_digest) => Ok(VerifiedLog {
@@ -107,7 +107,7 @@ pub(crate) async fn verify(store: &mut Receipts) -> Result<VerifiedLog, Error> {
 }
 
 const MALFORMED: Error = Error::Answer {
-    peer: RECEIPT_STORE,
+    peer: RECEIPT_STORE.name,
 };
 
 async fn list(
@@ -126,7 +126,7 @@ async fn list(
     let mut newest = Vec::new();
     let total = loop {
         let page = store.list_receipts(request.clone()).await;
-        let page = page.map_err(|status| Error::of_status(RECEIPT_STORE, &status))?;
+        let page = page.map_err(|status| Error::of_status(RECEIPT_STORE.name, &status))?;
         let page = page.into_inner();
         newest.extend(page.receipts);
         let outdated = newest.len().saturating_sub(limit);
@@ -168,7 +168,7 @@ async fn show(
         receipt_ref,
     };
     let answer = store.get_receipt(request).await;
-    let answer = answer.map_err(|status| Error::of_status(RECEIPT_STORE, &status))?;
+    let answer = answer.map_err(|status| Error::of_status(RECEIPT_STORE.name, &status))?;
     let recorded = answer.into_inner().receipt.ok_or(MALFORMED)?;
     let shown = Shown::of(&recorded)?;
     session.output.answer(&shown.to_json(), || {
@@ -180,8 +180,10 @@ async fn show(
             ("writer", shown.writer.clone()),
             ("attested by", shown.attestation.to_owned()),
         ]);
-        // JSON text escapes every control character below U+0080.
-        format!("{fields}\n{:#}\n", shown.receipt)
+        // JSON text may hold control characters above U+007E.
+        let receipt = format!("{:#}", shown.receipt);
+        let lines: Vec<String> = receipt.lines().map(output::printable).collect();
+        format!("{fields}\n{}\n", lines.join("\n"))
     })
 }
 

@@ -1,9 +1,8 @@
 //! Context requests, as a requester.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use cl_host::files;
 use cl_model::json::{self, Limits};
 use cl_model::object::{ErrorObject, PolicyDecision, ProtocolObject};
 use cl_model::time::UnixTime;
@@ -17,7 +16,7 @@ use zeroize::Zeroizing;
 
 use crate::cli::tenant;
 use crate::error::{Error, Kind};
-use crate::home::MAX_JSON_BYTES;
+use crate::home::read_json;
 use crate::output;
 use crate::peers::{Gateway, Shows};
 use crate::processes::GATEWAY;
@@ -97,19 +96,16 @@ pub(crate) async fn submit(args: &RequestArgs, session: &Session) -> Result<(), 
     let id = request["id"].as_str().unwrap_or_default().to_owned();
     let requester = |member: &str| request["requester"][member].as_str();
     let sub = args.sub.as_deref().or(requester("principal"));
-    let token = match args.mtls {
-        true => None,
-        false => Some(token::mint(
-            session,
-            &Claims {
-                sub: sub.unwrap_or(DEMO_AGENT),
-                client_instance: requester("client_instance").unwrap_or(DEMO_CLIENT),
-                tenant: &args.tenant,
-                scope: REQUEST_SCOPE,
-                ttl_s: CALL_TTL_S,
-            },
-        )?),
+    let claims = Claims {
+        sub: sub.unwrap_or(DEMO_AGENT),
+        client_instance: requester("client_instance").unwrap_or(DEMO_CLIENT),
+        tenant: &args.tenant,
+        scope: REQUEST_SCOPE,
+        ttl_s: CALL_TTL_S,
     };
+    let token = (!args.mtls)
+        .then(|| token::mint(session, &claims))
+        .transpose()?;
     let body = Value::Object(request).to_string().into_bytes();
     let call = Call {
         method: Method::POST,
@@ -123,19 +119,16 @@ pub(crate) async fn submit(args: &RequestArgs, session: &Session) -> Result<(), 
 
 pub(crate) async fn show(command: &RequestsCommand, session: &Session) -> Result<(), Error> {
     let RequestsCommand::Show(args) = command;
-    let token = match args.mtls {
-        true => None,
-        false => Some(token::mint(
-            session,
-            &Claims {
-                sub: &args.sub,
-                client_instance: &args.client_instance,
-                tenant: &args.tenant,
-                scope: REQUEST_SCOPE,
-                ttl_s: CALL_TTL_S,
-            },
-        )?),
+    let claims = Claims {
+        sub: &args.sub,
+        client_instance: &args.client_instance,
+        tenant: &args.tenant,
+        scope: REQUEST_SCOPE,
+        ttl_s: CALL_TTL_S,
     };
+    let token = (!args.mtls)
+        .then(|| token::mint(session, &claims))
+        .transpose()?;
     let call = Call {
         method: Method::GET,
         path: format!("{PATH}/{}", args.id),
@@ -152,14 +145,8 @@ fn request_id(text: &str) -> Result<String, String> {
         .ok_or_else(|| "not a request's URN: urn:cl:request:..".to_owned())
 }
 
-fn read(file: &std::path::Path) -> Result<Map<String, Value>, Error> {
-    let bytes = files::load_public(file, MAX_JSON_BYTES)?;
-    let document =
-        json::parse(&bytes, Limits::network(bytes.len())).map_err(|refusal| Error::Document {
-            path: file.to_owned(),
-            refusal,
-        })?;
-    match document {
+fn read(file: &Path) -> Result<Map<String, Value>, Error> {
+    match read_json(file)? {
         Value::Object(members) => Ok(members),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
             Err(Error::Malformed {
@@ -236,7 +223,7 @@ impl Call {
     }
 }
 
-const MALFORMED: Error = Error::Answer { peer: GATEWAY };
+const MALFORMED: Error = Error::Answer { peer: GATEWAY.name };
 
 /// What an answer that is no success says: the protocol's error object.
 fn refusal(answer: &Response<Bytes>) -> Error {
@@ -250,7 +237,7 @@ fn refusal(answer: &Response<Bytes>) -> Error {
         _ => Kind::Final,
     };
     Error::Refused {
-        peer: GATEWAY,
+        peer: GATEWAY.name,
         kind,
         reason: error.code.as_str().to_owned(),
         message: error.message.as_str().to_owned(),

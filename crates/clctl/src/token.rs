@@ -1,7 +1,5 @@
 //! Access tokens of the local token issuer: for trying things out, where no identity provider is.
 
-use cl_host::files;
-use cl_model::json::{self, Limits};
 use cl_model::scalar::Reference;
 use clap::Subcommand;
 use data_encoding::BASE64URL_NOPAD;
@@ -10,7 +8,7 @@ use zeroize::Zeroizing;
 
 use crate::cli::tenant;
 use crate::error::Error;
-use crate::home::{Home, MAX_JSON_BYTES};
+use crate::home::{Home, read_json};
 use crate::keys::{self, Purpose};
 use crate::session::Session;
 
@@ -125,13 +123,7 @@ pub(crate) struct TokenIssuer {
 impl TokenIssuer {
     pub(crate) fn load(home: &Home) -> Result<Self, Error> {
         let path = home.token_issuer();
-        let bytes = files::load_public(&path, MAX_JSON_BYTES)?;
-        let document = json::parse(&bytes, Limits::network(bytes.len())).map_err(|refusal| {
-            Error::Document {
-                path: path.clone(),
-                refusal,
-            }
-        })?;
+        let document = read_json(&path)?;
         let text = |name: &str| document[name].as_str().map(str::to_owned);
         let issuer = text("issuer").zip(text("audience"));
         let (issuer, audience) = issuer.ok_or(Error::Malformed {

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cl_host::life::Signals;
+use clap::builder::PossibleValuesParser;
 use tokio::signal::unix::{SignalKind, signal};
 
 use self::children::Children;
@@ -21,7 +22,7 @@ use crate::http::is_ready;
 use crate::output;
 use crate::peers;
 use crate::policy;
-use crate::processes::{DEFAULT_BASE_PORT, GATEWAY, POLICY_ENGINE};
+use crate::processes::{DEFAULT_BASE_PORT, GATEWAY, POLICY_ENGINE, PROCESSES, Process};
 use crate::session::Session;
 
 /// The tenant that gets the home's first policy.
@@ -47,8 +48,8 @@ pub(crate) struct UpArgs {
     #[arg(long)]
     bin_dir: Option<PathBuf>,
 
-    /// Leave this process out: cl-receipt-store, cl-policy-engine or cl-gateway. Repeatable.
-    #[arg(long, value_name = "PROCESS")]
+    /// Leave this process out; repeatable.
+    #[arg(long, value_name = "PROCESS", value_parser = PossibleValuesParser::new(names()))]
     without: Vec<String>,
 
     /// Which logs the processes write, for example `info,cl_gateway=debug`.
@@ -62,6 +63,10 @@ pub(crate) struct UpArgs {
     /// Time for running calls to end when the processes are stopped.
     #[arg(long, default_value_t = 5_000)]
     drain_deadline_ms: u64,
+}
+
+fn names() -> impl Iterator<Item = &'static str> {
+    PROCESSES.iter().map(|process| process.name)
 }
 
 pub(crate) async fn run(args: &UpArgs, session: &Session) -> Result<(), Error> {
@@ -123,18 +128,19 @@ async fn start(plan: Plan, children: &mut Children, session: &Session) -> Result
             pid,
         });
     }
-    let addr_of = |name: &str| {
-        let found = processes.iter().find(|process| process.name == name);
-        found.map(|process| process.addr)
+    let addr_of = |process: &Process| {
+        let mut started = processes.iter();
+        let found = started.find(|endpoint| endpoint.name == process.name);
+        found.map(|endpoint| endpoint.addr)
     };
-    if let Some(addr) = addr_of(POLICY_ENGINE) {
+    if let Some(addr) = addr_of(&POLICY_ENGINE) {
         let mut admin = peers::policy_admin_at(session, addr)?;
         let file = session.home.default_policy();
         policy::ensure_active(&mut admin, session, TENANT, &file).await?;
     }
     Ok(Endpoints {
         ready_at: session.now().to_string(),
-        gateway_url: addr_of(GATEWAY).map(|addr| format!("https://{addr}")),
+        gateway_url: addr_of(&GATEWAY).map(|addr| format!("https://{addr}")),
         processes,
     })
 }

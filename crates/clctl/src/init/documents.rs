@@ -3,9 +3,9 @@
 use cl_model::key::SigningKey;
 use cl_model::time::UnixTime;
 use data_encoding::BASE64URL_NOPAD;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use crate::processes::{POLICY_ENGINE, PROCESSES};
+use crate::processes::PROCESSES;
 use crate::token::{DEMO_AGENT, DEMO_CLIENT};
 
 /// Whose context the examples ask for.
@@ -95,24 +95,19 @@ pub(super) fn token_issuer(trust_domain: &str) -> Value {
 
 /// Who may write which receipts: each process its own, under its own name.
 pub(super) fn receipt_writers(trust_domain: &str) -> Value {
-    let engine = PROCESSES
+    let writers = PROCESSES
         .iter()
-        .filter(|process| process.name == POLICY_ENGINE)
-        .map(|process| format!("spiffe://{trust_domain}/{}", process.spiffe_path()));
-    let rows = engine.map(|id| {
+        .filter(|process| !process.receipts.is_empty());
+    let rows = writers.map(|process| {
+        let id = format!("spiffe://{trust_domain}/{}", process.spiffe_path());
         let row = json!({
             "actors": [&id],
-            "operations": [
-                "policy.decide",
-                "policy.put_snapshot",
-                "policy.activate_snapshot",
-                "policy.replay",
-            ],
+            "operations": process.receipts,
             "consumer_operations": [],
         });
         (id, row)
     });
-    json!({"writers_version": 1, "writers": rows.collect::<serde_json::Map<_, _>>()})
+    json!({"writers_version": 1, "writers": rows.collect::<Map<_, _>>()})
 }
 
 /// A first policy, to be replaced: two requesters may draft a response with three facts about one

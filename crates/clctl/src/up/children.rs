@@ -245,6 +245,24 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn children_are_out_of_reach_of_the_terminal_and_end_with_their_owner() {
+        let folder = folder();
+        let mut children = Children::default();
+        let endless = shell("while :; do sleep 0.01; done");
+        let pid = children.start("a", endless, folder.log("a")).unwrap();
+        let group = rustix::process::getpgid(Pid::from_raw(pid)).unwrap();
+        assert_eq!(group.as_raw_nonzero().get(), pid);
+        drop(children);
+        timeout(LIMIT, async {
+            while is_alive(pid) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        })
+        .await
+        .unwrap();
+    }
+
+    #[tokio::test]
     async fn a_second_signal_kills_all() {
         let folder = folder();
         let mut children = Children::default();

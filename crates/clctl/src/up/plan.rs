@@ -45,32 +45,30 @@ pub(super) struct Ports {
 
 impl Plan {
     pub(super) fn of(args: &UpArgs, home: &Home) -> Result<Self, Error> {
-        let selected = selected(&args.without)?;
         let bin_dir = match &args.bin_dir {
             Some(folder) => folder.clone(),
             None => own_folder()?,
         };
         let mut bound = Vec::new();
-        for process in &selected {
-            find_program(&bin_dir, process)?;
+        for process in selected(&args.without)? {
+            let program = find_program(&bin_dir, process)?;
             let ports = Ports::bind(process, args.base_port)?;
-            bound.push((*process, ports.addrs()?, ports));
+            bound.push((process, program, ports.addrs()?, ports));
         }
         let addrs: Vec<_> = bound
             .iter()
-            .map(|(process, addrs, _)| (process.name, addrs.main))
+            .map(|(process, _, addrs, _)| (process.name, addrs.main))
             .collect();
         let tokens = TokenIssuer::load(home)?;
         let wiring = Wiring {
-            home,
             addrs: &addrs,
             token_issuer: &tokens.issuer,
             token_audience: &tokens.audience,
         };
-        let planned = bound.into_iter().map(|(process, addrs, ports)| {
+        let planned = bound.into_iter().map(|(process, program, addrs, ports)| {
             let data = home.data(process.name);
             make_folder(&data)?;
-            let mut command = Command::new(find_program(&bin_dir, process)?);
+            let mut command = Command::new(program);
             command
                 // What the processes are told is on their command lines, so that a setting in
                 // the environment, meant for one of them, cannot reach all.
@@ -106,21 +104,16 @@ impl Plan {
 }
 
 fn selected(without: &[String]) -> Result<Vec<&'static Process>, Error> {
-    if let Some(unknown) = without.iter().find(|name| Process::named(name).is_none()) {
-        return Err(Error::UnknownProcess {
-            process: unknown.clone(),
-        });
-    }
     let is_left_out = |name: &str| without.iter().any(|other| other == name);
     let selected: Vec<_> = PROCESSES
-        .iter()
+        .into_iter()
         .filter(|process| !is_left_out(process.name))
         .collect();
     for process in &selected {
-        if let Some(needed) = process.needs.iter().find(|name| is_left_out(name)) {
+        if let Some(needed) = process.needs.iter().find(|other| is_left_out(other.name)) {
             return Err(Error::Needs {
                 process: process.name,
-                needed,
+                needed: needed.name,
             });
         }
     }
@@ -149,9 +142,10 @@ impl Ports {
                 .ok_or(Error::PortRange { base_port })?,
         };
         let bind = |port| {
-            TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(|_| Error::PortInUse {
+            TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(|source| Error::Port {
                 port,
                 process: process.name,
+                source,
             })
         };
         Ok(Self {
@@ -182,12 +176,14 @@ mod tests {
 
     #[test]
     fn a_process_is_left_out_only_if_nobody_needs_it() {
-        assert_eq!(names(&[GATEWAY]).unwrap(), [RECEIPT_STORE, POLICY_ENGINE]);
+        assert_eq!(
+            names(&[GATEWAY.name]).unwrap(),
+            [RECEIPT_STORE.name, POLICY_ENGINE.name]
+        );
         assert_eq!(names(&[]).unwrap().len(), PROCESSES.len());
-        assert!(matches!(names(&[RECEIPT_STORE]), Err(Error::Needs { .. })));
         assert!(matches!(
-            names(&["cl-other"]),
-            Err(Error::UnknownProcess { .. })
+            names(&[RECEIPT_STORE.name]),
+            Err(Error::Needs { .. })
         ));
     }
 
@@ -195,9 +191,8 @@ mod tests {
     fn a_port_in_use_is_named() {
         let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = taken.local_addr().unwrap().port();
-        let gateway = Process::named(GATEWAY).unwrap();
-        let error = Ports::bind(gateway, port).unwrap_err();
-        assert!(matches!(error, Error::PortInUse { .. }), "{error}");
+        let error = Ports::bind(&GATEWAY, port).unwrap_err();
+        assert!(matches!(error, Error::Port { .. }), "{error}");
         assert!(error.to_string().contains(&port.to_string()));
     }
 }

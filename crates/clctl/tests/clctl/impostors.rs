@@ -159,8 +159,7 @@ async fn a_home_of_another_authority_is_not_accepted() {
     for name in ["pki/auditor.pem", "pki/auditor.key"] {
         std::fs::copy(other.path(name), home.path(name)).unwrap();
     }
-    let refused = home.failure(&["receipts", "verify"]);
-    assert_eq!(refused, (1, "OWN_CERTIFICATE_REFUSED".to_owned()));
+    home.certificate_is_refused(&["receipts", "verify"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -146,8 +146,7 @@ fn a_certificate_of_another_home_is_refused() {
         fs::copy(other.path(name), home.path(name)).unwrap();
     }
     let file = home.example("request-mtls");
-    let refused = home.failure(&["request", &file, "--mtls"]);
-    assert_eq!(refused, (1, "OWN_CERTIFICATE_REFUSED".to_owned()));
+    home.certificate_is_refused(&["request", &file, "--mtls"]);
 }
 
 #[test]

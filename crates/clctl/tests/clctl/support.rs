@@ -107,6 +107,18 @@ impl TestHome {
         (answer.code.unwrap(), code)
     }
 
+    /// Runs a command whose certificate the peer refuses.
+    ///
+    /// In TLS 1.3 the refusal is a last word on a connection that the peer then closes; when it
+    /// comes after what the client sent meanwhile was thrown away, it is lost.
+    pub(crate) fn certificate_is_refused(&self, args: &[&str]) {
+        until("refusal", || match self.failure(args) {
+            (1, code) if code == "OWN_CERTIFICATE_REFUSED" => Some(()),
+            (3, code) if code == "PEER_UNREACHABLE" => None,
+            other => panic!("{other:?}"),
+        });
+    }
+
     /// Starts everything and waits until it is ready.
     pub(crate) fn up(&self) -> Up {
         let up = self.start(&["--base-port=0"]);
