@@ -251,7 +251,7 @@ impl PolicyEngine {
     /// A request as it is stored; what has run out is first stored as expired.
     async fn current(&self, key: &RequestKey) -> Result<Option<StoredRequest>, Error> {
         let (key, now) = (key.clone(), self.now());
-        blocking(&self.store, move |store| {
+        let current = blocking(&self.store, move |store| {
             let stored = store.request(&key)?;
             match &stored {
                 Some(read) if read.standing.has_run_out(now) => {
@@ -260,8 +260,8 @@ impl PolicyEngine {
                 }
                 Some(_) | None => Ok(stored),
             }
-        })
-        .await
+        });
+        Ok(current.await?)
     }
 
     /// Where a request stands, once the receipt of its decision is durable.
