@@ -99,7 +99,8 @@ pub trait Store: Send + Sync {
     /// At most `limit` outbox entries of all tenants, in no particular order, after a place.
     fn outbox(&self, after: Option<Place>, limit: usize) -> Result<OutboxPage, StoreError>;
 
-    /// Forgets an outbox entry whose receipt is durable. Forgetting twice is fine.
+    /// Forgets an outbox entry whose receipt is durable. Forgetting twice is fine, and so is
+    /// remembering again after the machine has stopped: this alone need not be durable.
     fn settle(&self, entry: &OutboxEntry) -> Result<(), StoreError>;
 }
 
