@@ -36,9 +36,8 @@ fn main() {
         let telemetry = telemetry();
         let sync = disk_sync(Path::new(FOLDER)).expect("a writable folder");
         println!("one fdatasync of 1 kB on this disk: {sync:.2?}");
-        let mut rows = appends::rows(&telemetry, sync).await;
-        rows.extend(submissions::rows(&telemetry).await);
-        publish(&rows);
+        publish(&appends::rows(&telemetry, sync).await);
+        publish(&submissions::rows(&telemetry).await);
     });
     // The servers serve for ever; nothing that they hold outlives this.
     runtime.shutdown_background();
