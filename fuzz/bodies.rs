@@ -9,10 +9,12 @@
 
 use cl_model::anchor::{AnchorFile, AnchoredLog, log_id_of_path};
 use cl_model::canonical;
+use cl_model::digest::Digest;
 use cl_model::envelope::{TrustedAuthority, VerifiedBundle};
 use cl_model::json::{self, Limits};
 use cl_model::key::{Seed, SigningKey};
 use cl_model::log::LogState;
+use cl_model::policy::Snapshot;
 use cl_model::scalar::KeyId;
 use cl_model::time::{Timestamp, UnixTime};
 use serde_json::Value;
@@ -63,6 +65,28 @@ pub(crate) fn envelope(bytes: &[u8]) {
         let digest = cl_model::record::verify(&value["bundle"], "urn:cl:bundle:");
         assert_eq!(digest.ok(), Some(bundle.digest()));
     }
+}
+
+/// What is accepted has the form of its schema, and reads the same from its canonical text, under
+/// the digest of which it is known.
+pub(crate) fn policy_snapshot(bytes: &[u8]) {
+    let Ok(value) = json::parse(bytes, Limits::network(MAX_BYTES)) else {
+        return;
+    };
+    let form = Snapshot::check_form(&value);
+    let Ok(snapshot) = Snapshot::read(&value) else {
+        return;
+    };
+    assert!(form.is_ok(), "what is read has the form");
+    let text = canonical::to_text(&value);
+    assert_eq!(
+        snapshot.identity().digest,
+        Digest::of_bytes(text.as_bytes())
+    );
+    let again = json::parse(text.as_bytes(), Limits::network(usize::MAX)).expect("canonical");
+    let again = Snapshot::read(&again).expect("read before");
+    assert_eq!(again.identity(), snapshot.identity());
+    assert_eq!(again.expires_at(), snapshot.expires_at());
 }
 
 /// The first half of the input, up to an `@`, is a log; the rest is its anchor.

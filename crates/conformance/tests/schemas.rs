@@ -15,6 +15,7 @@ use cl_model::object::{
     ContextClaim, ContextRequest, ErrorObject, MemoryUpdateProposal, MinimumRevealResponse,
     PolicyDecision, Receipt, ScopedContextBundle, SourceEvent,
 };
+use cl_model::policy::Snapshot;
 use jsonschema::Validator;
 use serde_json::{Map, Value, json};
 
@@ -33,6 +34,10 @@ struct Twins {
 
 impl Twins {
     fn new<T: FromJson>(name: &'static str) -> Self {
+        Self::with_type(name, |value| T::from_json(value).is_ok())
+    }
+
+    fn with_type(name: &'static str, fits_type: fn(&Value) -> bool) -> Self {
         let schema = read_json(&format!("schemas/{name}.schema.json"));
         jsonschema::meta::validate(&schema).expect("a valid schema");
         Self {
@@ -41,7 +46,7 @@ impl Twins {
                 .should_validate_formats(true)
                 .build(&schema)
                 .expect("a usable schema"),
-            fits_type: |value| T::from_json(value).is_ok(),
+            fits_type,
         }
     }
 
@@ -58,7 +63,7 @@ impl Twins {
     }
 }
 
-fn all_twins() -> [Twins; 9] {
+fn all_twins() -> [Twins; 10] {
     [
         Twins::new::<ContextRequest>("context-request"),
         Twins::new::<PolicyDecision>("policy-decision"),
@@ -69,7 +74,14 @@ fn all_twins() -> [Twins; 9] {
         Twins::new::<ContextClaim>("context-claim"),
         Twins::new::<MinimumRevealResponse>("minimum-reveal-response"),
         Twins::new::<ErrorObject>("error"),
+        snapshot_twins(),
     ]
+}
+
+fn snapshot_twins() -> Twins {
+    Twins::with_type("policy-snapshot", |value| {
+        Snapshot::check_form(value).is_ok()
+    })
 }
 
 /// The instances of one group in `conformance/objects`, by name.
@@ -141,6 +153,19 @@ fn schemas_and_types_agree_on_every_listed_instance() {
         for (name, value) in instances(&data, "invalid") {
             assert!(!twins.verdict(&value, &name), "{}: {name}", twins.name);
         }
+    }
+}
+
+#[test]
+fn snapshots_whose_parts_disagree_are_refused_by_the_type() {
+    let schema = snapshot_twins().schema;
+    let data = read_json("conformance/objects/policy-snapshot.json");
+    for (name, value) in instances(&data, "valid") {
+        assert!(Snapshot::read(&value).is_ok(), "{name}");
+    }
+    for (name, value) in instances(&data, "disagreeing") {
+        assert!(schema.is_valid(&value), "{name}");
+        assert!(Snapshot::read(&value).is_err(), "{name}");
     }
 }
 

@@ -254,7 +254,7 @@ impl Batch {
     }
 
     /// Whether the batch must be on the disk.
-    pub(crate) fn is_synced(&self) -> bool {
+    pub fn is_synced(&self) -> bool {
         self.durability == Durability::Synced
     }
 

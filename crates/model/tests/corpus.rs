@@ -35,6 +35,11 @@ fn envelopes_hold_on_their_corpus() {
 }
 
 #[test]
+fn policy_snapshots_hold_on_their_corpus() {
+    replay("policy_snapshot", bodies::policy_snapshot);
+}
+
+#[test]
 fn log_import_holds_on_its_corpus() {
     replay("log_import", bodies::log_import);
 }

@@ -158,7 +158,7 @@ impl Error {
                 "STORE_CORRUPT",
                 "a stored record does not verify",
             ),
-            Self::Internal => correlation_id.map_or_else(
+            Self::Store(StoreError::Panicked) | Self::Internal => correlation_id.map_or_else(
                 || status(Code::Internal, "INTERNAL", "internal error"),
                 cl_host::status::internal,
             ),

@@ -99,7 +99,8 @@ impl Outbox {
         }
     }
 
-    async fn deliver(&self, entry: OutboxEntry) -> Result<(), Error> {
+    /// Writes a receipt and forgets its entry.
+    pub(crate) async fn deliver(&self, entry: OutboxEntry) -> Result<(), Error> {
         if let Err(not_written) = self.receipts.append(&entry).await {
             self.failures.add(1, &[]);
             tracing::warn!(

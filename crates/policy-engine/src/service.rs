@@ -134,17 +134,20 @@ impl PolicyEngine {
         self.preflight(&submission.tenant, Operation::Decide)
             .await?;
         let (decided, new) = self.decide(submission, &judgement)?;
+        let entry = new.entry.clone();
+        let status = RequestStatus {
+            request_ref: key.id.as_str().to_owned(),
+            state: new.standing.state,
+            decision: new.recorded.decision.clone(),
+        };
         // The commit point. A crash before it leaves nothing, a crash after it leaves an outbox
         // entry that the outbox settles.
         blocking(&self.store, move |store| store.record(&new)).await?;
         let outcome = KeyValue::new("decision", decided.state().as_str());
         self.decisions.add(1, &[outcome]);
-        let stored = self.current(&key).await?.ok_or(Error::Internal)?;
-        match stored.standing.on_submission(digest) {
-            OnSubmission::Return => self.answer(&key, stored).await,
-            // Another submission has taken its place since.
-            OnSubmission::Replace | OnSubmission::Conflict => Err(Error::RequestIdConflict),
-        }
+        self.outbox.deliver(entry).await?;
+        // What was stored a moment ago, not what may have taken its place since.
+        Ok(status)
     }
 
     async fn judgement(
@@ -251,7 +254,7 @@ impl PolicyEngine {
     /// A request as it is stored; what has run out is first stored as expired.
     async fn current(&self, key: &RequestKey) -> Result<Option<StoredRequest>, Error> {
         let (key, now) = (key.clone(), self.now());
-        blocking(&self.store, move |store| {
+        let current = blocking(&self.store, move |store| {
             let stored = store.request(&key)?;
             match &stored {
                 Some(read) if read.standing.has_run_out(now) => {
@@ -260,8 +263,8 @@ impl PolicyEngine {
                 }
                 Some(_) | None => Ok(stored),
             }
-        })
-        .await
+        });
+        Ok(current.await?)
     }
 
     /// Where a request stands, once the receipt of its decision is durable.

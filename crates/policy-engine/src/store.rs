@@ -17,7 +17,6 @@ use crate::core::facts::Facts;
 use crate::core::grant::SignedGrant;
 use crate::core::operation::{OperationId, TenantName};
 use crate::core::state::Standing;
-use crate::error::Error;
 
 /// The port to the engine's own state. Calls block; see [`blocking`].
 ///
@@ -100,22 +99,20 @@ pub trait Store: Send + Sync {
     /// At most `limit` outbox entries of all tenants, in no particular order, after a place.
     fn outbox(&self, after: Option<Place>, limit: usize) -> Result<OutboxPage, StoreError>;
 
-    /// Forgets an outbox entry whose receipt is durable. Forgetting twice is fine.
+    /// Forgets an outbox entry whose receipt is durable. Forgetting twice is fine, and so is
+    /// remembering again after the machine has stopped: this alone need not be durable.
     fn settle(&self, entry: &OutboxEntry) -> Result<(), StoreError>;
 }
 
 /// Runs a call to the store on a thread that may block.
-pub async fn blocking<T, F>(store: &Arc<dyn Store>, call: F) -> Result<T, Error>
+pub async fn blocking<T, F>(store: &Arc<dyn Store>, call: F) -> Result<T, StoreError>
 where
     T: Send + 'static,
     F: FnOnce(&dyn Store) -> Result<T, StoreError> + Send + 'static,
 {
     let store = Arc::clone(store);
     let task = tokio::task::spawn_blocking(move || call(&*store));
-    match task.await {
-        Ok(result) => Ok(result?),
-        Err(_) => Err(Error::Internal),
-    }
+    task.await.unwrap_or(Err(StoreError::Panicked))
 }
 
 /// A place in the outbox to go on from.
@@ -298,6 +295,9 @@ pub enum StoreError {
     /// What is stored does not read back.
     #[error("a stored record does not verify")]
     Corrupt,
+    /// The store's code broke; what it was to store may or may not be there.
+    #[error("a call to the store panicked")]
+    Panicked,
 }
 
 impl From<cl_kv::Error> for StoreError {

@@ -124,6 +124,8 @@ impl Committer {
                 () = shutdown.requested(), if !self.queue.is_closed() => self.queue.close(),
             }
             self.commit(group).await;
+            // Callers that have heard may call again: the next group is the larger for it.
+            tokio::task::yield_now().await;
         }
     }
 

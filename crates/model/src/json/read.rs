@@ -405,7 +405,7 @@ macro_rules! constant {
             fn from_json(
                 value: &serde_json::Value,
             ) -> Result<Self, $crate::json::read::Mismatch> {
-                if *value == $value {
+                if $crate::json::read::is_same(value, &$value.into()) {
                     Ok(Self)
                 } else {
                     Err($crate::json::read::Expected::Constant.into())
@@ -419,6 +419,14 @@ macro_rules! constant {
             }
         }
     )* };
+}
+
+/// Whether two scalars are one value of JSON, in which 1 and 1.0 are.
+pub(crate) fn is_same(value: &Value, other: &Value) -> bool {
+    match (value.as_f64(), other.as_f64()) {
+        (Some(value), Some(other)) => value == other,
+        (None, _) | (_, None) => value == other,
+    }
 }
 
 pub(crate) use {choice, constant, member_name, object};

@@ -162,6 +162,22 @@ impl Snapshot {
     /// limits, is not registered, or if an allowed client is not; [`Code::RecipientKeyUnsupported`];
     /// and those of [`ListPolicy::read`], without a place inside the policy.
     pub fn read(value: &Value) -> Result<Self, Refusal> {
+        let read = Self::read_form(value)?;
+        read.check_registries()?;
+        Ok(read)
+    }
+
+    /// Whether the document has the form that its JSON Schema states; its parts may still
+    /// disagree.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::read`], except for what is not registered.
+    pub fn check_form(value: &Value) -> Result<(), Refusal> {
+        Self::read_form(value).map(|_| ())
+    }
+
+    fn read_form(value: &Value) -> Result<Self, Refusal> {
         let document = SnapshotDocument::from_json(value)
             .map_err(|mismatch| mismatch.refuse(Code::InvalidPolicy))?;
         if document.recipient_keys.as_ref().is_some_and(registers) {
@@ -177,9 +193,7 @@ impl Snapshot {
         };
         let policy = ListPolicy::within(&document.policy.0, snapshot, projected(&document))
             .map_err(|refusal| Refusal::at(refusal.code(), under_policy(&refusal)))?;
-        let read = Self { document, policy };
-        read.check_registries()?;
-        Ok(read)
+        Ok(Self { document, policy })
     }
 
     /// The version and digest of the whole document.

@@ -262,7 +262,7 @@ impl PolicyEngine {
             let begin = blocking(&self.store, move |store| store.begin(content, &entry));
             match begin.await {
                 // The same call, twice at once: one of them has stored the entry.
-                Err(Error::Store(StoreError::Conflict)) => {
+                Err(StoreError::Conflict) => {
                     self.has_begun(tenant, operation_id, content).await?;
                 }
                 result => result?,
@@ -294,7 +294,7 @@ impl PolicyEngine {
         self.entry(tenant, &evidence, None)
     }
 
-    async fn active(&self, tenant: &TenantName) -> Result<Option<Active>, Error> {
+    async fn active(&self, tenant: &TenantName) -> Result<Option<Active>, StoreError> {
         let tenant = tenant.clone();
         blocking(&self.store, move |store| store.active(&tenant)).await
     }
@@ -303,7 +303,7 @@ impl PolicyEngine {
         &self,
         tenant: &TenantName,
         digest: Digest,
-    ) -> Result<Option<StoredSnapshot>, Error> {
+    ) -> Result<Option<StoredSnapshot>, StoreError> {
         let tenant = tenant.clone();
         blocking(&self.store, move |store| store.snapshot(&tenant, digest)).await
     }

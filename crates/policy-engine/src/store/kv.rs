@@ -15,7 +15,8 @@
 use std::sync::Arc;
 
 use cl_kv::{
-    Changes, Engine, Key, Kind, Opened, Precondition, Range, Sealed, Target, Tenant, Version,
+    Changes, Durability, Engine, Key, Kind, Opened, Precondition, Range, Sealed, Target, Tenant,
+    Version,
 };
 use cl_model::digest::Digest;
 
@@ -280,7 +281,9 @@ impl Store for KvStore {
 
     fn settle(&self, entry: &OutboxEntry) -> Result<(), StoreError> {
         let target = outbox_key(&entry.tenant, &entry.operation_id);
-        self.apply(&Changes::new().delete(target))
+        // An entry that comes back when the machine stops is delivered again, which is harmless.
+        let forgotten = Changes::new().delete(target);
+        self.apply(&forgotten.durability(Durability::Relaxed))
     }
 }
 

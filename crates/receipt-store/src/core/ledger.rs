@@ -182,7 +182,7 @@ impl<'a> Ledger<'a> {
         if intent.is_due(self.now_ms) {
             self.expire(&slot, &mut operation)?;
         }
-        let receipt = self.completed(&operation, &intent.members, members)?;
+        let receipt = self.completed(call, &operation, &intent.members, members)?;
         self.rules.authorize(&call.writer, &receipt)?;
         let open_slot = Slot::OpenSize(call.writer.as_str().to_owned());
         let open = self.count(&open_slot)?;
@@ -210,6 +210,7 @@ impl<'a> Ledger<'a> {
     /// The whole receipt of an intent; past the deadline it supersedes the store's own.
     fn completed(
         &self,
+        call: &Call,
         operation: &OperationRecord,
         begun: &[u8],
         members: &Members,
@@ -219,7 +220,9 @@ impl<'a> Ledger<'a> {
             sequence => Some(self.entry_record(sequence)?.receipt_ref),
         };
         let begun = Members::parse(begun).map_err(|_| BAD_MEMBERS)?;
-        members.complete(&begun, overdue.as_deref())?.finish()
+        members
+            .complete(&begun, overdue.as_deref())?
+            .finish(&call.routing.operation_id)
     }
 
     fn expire_indexed(&mut self, key: &OperationKeyRecord) -> Result<(), Error> {

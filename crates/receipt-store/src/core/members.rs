@@ -8,6 +8,7 @@ use cl_model::refusal::Code;
 use serde_json::{Map, Value, json};
 
 use super::chain::Finished;
+use super::routing::OperationId;
 use crate::error::Error;
 
 /// The most bytes of members or of a consumer's receipt.
@@ -31,13 +32,25 @@ impl Members {
     }
 
     /// The receipt that has exactly these members, and those that follow from them.
-    pub fn finish(self) -> Result<Finished, Error> {
-        Ok(Finished::new(Value::Object(self.0))?)
+    ///
+    /// Its metadata must name its operation, so that the receipts of equal operations differ.
+    pub fn finish(self, operation_id: &OperationId) -> Result<Finished, Error> {
+        let finished = Finished::new(Value::Object(self.0))?;
+        let metadata = finished.receipt().metadata.as_ref();
+        let named = metadata.and_then(|metadata| metadata.get("operation_id"));
+        if named.is_none_or(|named| named.as_str() != operation_id.as_str()) {
+            return Err(Error::Receipt {
+                code: Code::InvalidReceipt.as_str(),
+                meaning: "the metadata must have the operation's own operation_id",
+                member: Some("metadata"),
+            });
+        }
+        Ok(finished)
     }
 
     /// Checks the members of an intent as far as they go: with stand-ins for those that are open,
     /// they must make a receipt.
-    pub fn check_intent(&self) -> Result<Finished, Error> {
+    pub fn check_intent(&self, operation_id: &OperationId) -> Result<Finished, Error> {
         if self.value("supersedes_ref").is_some() {
             // The store may need the place for a reference of its own.
             return Err(invalid(Some("supersedes_ref")));
@@ -58,14 +71,14 @@ impl Members {
             ("input_digest", nothing.clone()),
             ("output_digest", nothing),
             ("user_summary", json!("Open.")),
-            ("metadata", json!({})),
+            ("metadata", json!({"operation_id": operation_id.as_str()})),
             ("payload_included", json!(false)),
         ] {
             if members.get(name).is_none_or(Value::is_null) {
                 members.insert(name.to_owned(), stand_in);
             }
         }
-        Self(members).finish()
+        Self(members).finish(operation_id)
     }
 
     /// The members of an intent and those that complete it.

@@ -63,7 +63,7 @@ pub(super) fn append(
     let (receipt, by_consumer, authorized) = match request.body {
         Some(append_request::Body::Members(members)) => {
             own_operation(&routing)?;
-            let receipt = Members::parse(&members)?.finish()?;
+            let receipt = Members::parse(&members)?.finish(&routing.operation_id)?;
             let authorized = rules.authorize(&writer, &receipt)?;
             (receipt, false, authorized)
         }
@@ -120,7 +120,8 @@ pub(super) fn begin(
     let deadline = deadline.ok_or(Error::field("deadline", "required"))?;
     let deadline_ms = milliseconds("deadline", deadline, Rounding::Down)?;
     let members = Members::parse(&request.members)?;
-    let authorized = rules.authorize(&writer, &members.check_intent()?)?;
+    let checked = members.check_intent(&routing.operation_id)?;
+    let authorized = rules.authorize(&writer, &checked)?;
     // What cannot be recorded when the time is over is not taken on.
     overdue_receipt(&members, &routing.operation_id, rules.own_id.as_str(), 0)?;
     Ok(Command::Begin {

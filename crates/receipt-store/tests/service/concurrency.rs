@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::json;
 use tokio::task::JoinSet;
 use tonic::Code;
 
-use crate::requests::{append, append_of, consumer_append, consumption};
+use crate::requests::{append, append_of, consumer_append, consumption, members, with};
 use crate::support::{AUDITOR, ENGINE, ISSUER, World, refusal, refused, verified_entries, within};
 
 const CALLERS: u64 = 64;
@@ -66,7 +67,8 @@ async fn one_operation_from_many_callers_is_one_entry() {
         let mut writer = writer.clone();
         calls.spawn(async move {
             // Half of them send other content under the same id.
-            let request = append_of(1, &crate::requests::members(caller % 2));
+            let summary = json!({"user_summary": format!("Content {}.", caller % 2)});
+            let request = append_of(1, &with(members(1), summary));
             let answer = writer.append(request).await;
             (
                 caller % 2,

@@ -59,8 +59,8 @@ impl Store {
     fn consume(&self, number: u64) -> Command {
         let actor = json!({"actor": "urn:cl:policy-engine:x"});
         let members = parsed(&with(consumption(number), actor));
-        let receipt = members.finish().unwrap();
         let call = call(number);
+        let receipt = members.finish(&call.routing.operation_id).unwrap();
         Command::Append {
             authorized: self.writer.rules.authorize(&call.writer, &receipt).unwrap(),
             call,
@@ -72,8 +72,8 @@ impl Store {
     /// An intent whose deadline is as many milliseconds away as its number.
     fn begin(&self, number: u64) -> Command {
         let members = parsed(&begun_members(number));
-        let checked = members.check_intent().unwrap();
         let call = call(number);
+        let checked = members.check_intent(&call.routing.operation_id).unwrap();
         Command::Begin {
             authorized: self.writer.rules.authorize(&call.writer, &checked).unwrap(),
             call,

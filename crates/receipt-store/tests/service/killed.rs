@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::process::Home;
-use crate::requests::{append, begin, complete, get};
+use crate::requests::{append, begin_later, complete, get};
 use crate::support::{AUDITOR, ENGINE, open_intents, verified_entries};
 
 const ROUNDS: usize = 4;
@@ -52,15 +52,6 @@ async fn what_was_acknowledged_survives_kills() {
             acknowledged.push(heard);
         }
         check(&home, &acknowledged, round).await;
-    }
-}
-
-fn begin_later(number: u64) -> cl_wire::receipt::v1::BeginRequest {
-    use cl_host::clock::{Clock, SystemClock};
-
-    cl_wire::receipt::v1::BeginRequest {
-        deadline: Some(crate::requests::time(SystemClock.now_unix_ms() + 3_600_000)),
-        ..begin(number)
     }
 }
 

@@ -125,7 +125,7 @@ async fn tenants_do_not_see_each_other() {
     );
     // The same operation id is free in another tenant.
     let writer = &mut world.client(store.addr, ENGINE);
-    let mut request = append_of(1, &members(77));
+    let mut request = append_of(1, &members(1));
     request.routing.as_mut().unwrap().tenant = "beta".to_owned();
     assert!(writer.append(request).await.is_ok());
 }

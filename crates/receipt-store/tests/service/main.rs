@@ -10,6 +10,7 @@ mod callers;
 mod concurrency;
 mod damage;
 mod faults;
+mod full_disk;
 mod groups;
 mod intents;
 mod killed;
@@ -20,4 +21,6 @@ mod process;
 mod refusals;
 mod requests;
 mod roundtrip;
+#[path = "../../../kv/tests/rocks/small_disk.rs"]
+mod small_disk;
 mod support;

@@ -24,7 +24,11 @@ pub(crate) struct Home {
 
 impl Home {
     pub(crate) fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        Self::on(tempfile::tempdir().unwrap())
+    }
+
+    /// A home in this folder.
+    pub(crate) fn on(dir: TempDir) -> Self {
         let authority = Authority::new();
         authority.write(dir.path(), STORE);
         let keys = dir.path().join("keys");

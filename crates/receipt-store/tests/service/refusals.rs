@@ -2,15 +2,15 @@
 
 use cl_wire::receipt::v1::append_request::Body;
 use cl_wire::receipt::v1::{
-    AppendRequest, BeginRequest, ListReceiptsRequest, PreflightRequest, Routing,
+    AppendRequest, BeginRequest, CompleteRequest, ListReceiptsRequest, PreflightRequest, Routing,
 };
 use serde_json::{Value, json};
 use tonic::Code;
 
 use crate::pki::id;
 use crate::requests::{
-    append, append_of, begin, begun_members, bytes, consumer_append, consumption, get, members,
-    routing, time, with, without,
+    BEGUN, append, append_of, begin, begun_members, bytes, complete, consumer_append, consumption,
+    get, members, operation_id, routing, time, with, without,
 };
 use crate::support::{
     AUDITOR, Client, ENGINE, GATEWAY, ISSUER, START_MS, STORE, World, refusal, refused,
@@ -222,6 +222,56 @@ async fn writers_stay_inside_their_rows() {
     };
     let answer = writer.preflight(request).await;
     assert_eq!(refusal(answer), refused(denied.0, denied.1));
+}
+
+#[tokio::test]
+async fn writers_receipts_that_do_not_name_their_operation() {
+    let world = World::new();
+    let store = world.start().await;
+    let writer = &mut world.client(store.addr, ENGINE);
+    let invalid = (Code::InvalidArgument, "INVALID_RECEIPT");
+    let unnamed = [
+        without(members(1), &["metadata"]),
+        with(members(1), json!({"metadata": {}})),
+        with(
+            members(1),
+            json!({"metadata": {"operation": "policy.decide"}}),
+        ),
+        with(
+            members(1),
+            json!({"metadata": {"operation_id": operation_id(2)}}),
+        ),
+    ];
+    for members in &unnamed {
+        let status = writer.append(append_of(1, members)).await.unwrap_err();
+        assert_eq!(cl_wire::status::violations(&status)[0].field, "metadata");
+        assert_eq!(refusal(Err::<(), _>(status)), refused(invalid.0, invalid.1));
+    }
+    // An intent may leave its metadata open, but not fix what cannot become its receipt.
+    let fixed = with(
+        begun_members(1),
+        json!({"metadata": {"operation_id": operation_id(2)}}),
+    );
+    let request = BeginRequest {
+        members: bytes(&fixed),
+        ..begin(1)
+    };
+    let answer = writer.begin(request).await;
+    assert_eq!(refusal(answer), refused(invalid.0, invalid.1));
+    writer.begin(begin(1)).await.unwrap();
+    for members in &unnamed {
+        let request = CompleteRequest {
+            members: bytes(&without(members.clone(), &BEGUN)),
+            ..complete(1)
+        };
+        let answer = writer.complete(request).await;
+        assert_eq!(refusal(answer), refused(invalid.0, invalid.1));
+    }
+    writer.complete(complete(1)).await.unwrap();
+    // Consumers know nothing of our operations.
+    let issuer = &mut world.client(store.addr, ISSUER);
+    let request = consumer_append(without(consumption(2), &["metadata"]));
+    issuer.append(request).await.unwrap();
 }
 
 #[tokio::test]

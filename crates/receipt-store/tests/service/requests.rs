@@ -1,5 +1,6 @@
 //! Requests as writers and readers make them.
 
+use cl_host::clock::{Clock, SystemClock};
 use cl_model::canonical;
 use cl_model::record;
 use cl_wire::receipt::v1::append_request::Body;
@@ -118,7 +119,7 @@ pub(crate) fn time(ms: i64) -> Timestamp {
     }
 }
 
-const BEGUN: [&str; 6] = [
+pub(crate) const BEGUN: [&str; 6] = [
     "issuer",
     "operation",
     "actor",
@@ -142,6 +143,14 @@ pub(crate) fn begin(number: u64) -> BeginRequest {
         routing: Some(routing(number)),
         deadline: Some(time(START_MS + 60_000)),
         members: bytes(&begun_members(number)),
+    }
+}
+
+/// An intent that is over in an hour, by the system's clock.
+pub(crate) fn begin_later(number: u64) -> BeginRequest {
+    BeginRequest {
+        deadline: Some(time(SystemClock.now_unix_ms() + 3_600_000)),
+        ..begin(number)
     }
 }
 

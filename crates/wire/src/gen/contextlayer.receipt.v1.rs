@@ -499,7 +499,8 @@ pub mod receipt_service_client {
         /// - INVALID_ARGUMENT: `DOCUMENT_TOO_LARGE`, `INVALID_RECEIPT`, `INVALID_DATE_TIME`,
         ///   `INVALID_RECEIPT_TIME_RANGE`, `INVALID_DIGEST`, `RECEIPT_PAYLOAD_FORBIDDEN`,
         ///   `RECEIPT_CONTAINS_FORBIDDEN_MATERIAL`, `RECORD_INTEGRITY_MISMATCH`, with `BadRequest`
-        ///   where one member is at fault
+        ///   where one member is at fault; `INVALID_RECEIPT` also when the metadata of the caller's own
+        ///   receipt has not the operation id
         /// - PERMISSION_DENIED: `OPERATION_NOT_ALLOWED`, when the caller may not write this actor and
         ///   operation
         /// - ALREADY_EXISTS: `OPERATION_CONFLICT`, when the operation id was used with other content
@@ -708,7 +709,8 @@ pub mod receipt_service_server {
         /// - INVALID_ARGUMENT: `DOCUMENT_TOO_LARGE`, `INVALID_RECEIPT`, `INVALID_DATE_TIME`,
         ///   `INVALID_RECEIPT_TIME_RANGE`, `INVALID_DIGEST`, `RECEIPT_PAYLOAD_FORBIDDEN`,
         ///   `RECEIPT_CONTAINS_FORBIDDEN_MATERIAL`, `RECORD_INTEGRITY_MISMATCH`, with `BadRequest`
-        ///   where one member is at fault
+        ///   where one member is at fault; `INVALID_RECEIPT` also when the metadata of the caller's own
+        ///   receipt has not the operation id
         /// - PERMISSION_DENIED: `OPERATION_NOT_ALLOWED`, when the caller may not write this actor and
         ///   operation
         /// - ALREADY_EXISTS: `OPERATION_CONFLICT`, when the operation id was used with other content

@@ -9,10 +9,10 @@
     reason = "a benchmark stops at the first surprise and talks to a terminal"
 )]
 
-use std::env;
-use std::fs;
+mod report;
+
 use std::hint::black_box;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use cl_model::alias::AliasScheme;
 use cl_model::canonical;
@@ -32,6 +32,8 @@ use cl_model::time::UnixTime;
 use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
 
+use crate::report::{Goal, Row, publish, quantile, start};
+
 /// How many claims the bundle has.
 const CLAIMS: usize = 8;
 
@@ -39,24 +41,10 @@ const CLAIMS: usize = 8;
 /// must be short beside a scheduler's time slice, or a busy machine would slow the longer one more.
 const ROUNDS: usize = 5000;
 
-struct Row {
-    name: &'static str,
-    goal: Option<f64>,
-    ours: Duration,
-    floor: Duration,
-    floor_is: &'static str,
-}
-
-impl Row {
-    fn ratio(&self) -> f64 {
-        self.ours.as_secs_f64() / self.floor.as_secs_f64()
-    }
-}
-
 fn measure<A, B>(
-    name: &'static str,
+    name: &str,
     goal: Option<f64>,
-    floor_is: &'static str,
+    floor_is: &str,
     mut ours: impl FnMut() -> A,
     mut floor: impl FnMut() -> B,
 ) -> Row {
@@ -66,27 +54,19 @@ fn measure<A, B>(
         floor_times.push(time(&mut floor));
     }
     Row {
-        name,
-        goal,
-        ours: median(ours_times),
-        floor: median(floor_times),
-        floor_is,
+        name: name.to_owned(),
+        goal: goal.map(Goal::AtMost),
+        ours: quantile(&mut ours_times, 0.5),
+        floor: quantile(&mut floor_times, 0.5),
+        floor_is: floor_is.to_owned(),
+        note: None,
     }
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "measuring is what this program is for"
-)]
 fn time<T>(work: &mut impl FnMut() -> T) -> Duration {
-    let start = Instant::now();
+    let start = start();
     black_box(work());
     start.elapsed()
-}
-
-fn median(mut times: Vec<Duration>) -> Duration {
-    times.sort_unstable();
-    times[times.len() / 2]
 }
 
 /// One exchange with a bundle of [`CLAIMS`] claims.
@@ -275,43 +255,5 @@ fn rows() -> Vec<Row> {
 }
 
 fn main() {
-    let rows = rows();
-    println!(
-        "{:<24}{:>12}{:>12}{:>8}{:>8}  floor",
-        "operation", "ours", "floor", "ratio", "goal"
-    );
-    for row in &rows {
-        let goal = row
-            .goal
-            .map_or_else(|| "-".to_owned(), |goal| format!("{goal:.1}"));
-        println!(
-            "{:<24}{:>12}{:>12}{:>8.2}{:>8}  {}",
-            row.name,
-            format!("{:.2?}", row.ours),
-            format!("{:.2?}", row.floor),
-            row.ratio(),
-            goal,
-            row.floor_is,
-        );
-    }
-    let report: Vec<_> = rows
-        .iter()
-        .map(|row| {
-            json!({
-                "operation": row.name,
-                "ours_ns": u64::try_from(row.ours.as_nanos()).ok(),
-                "floor_ns": u64::try_from(row.floor.as_nanos()).ok(),
-                "ratio": row.ratio(),
-                "goal": row.goal,
-                "floor": row.floor_is,
-            })
-        })
-        .collect();
-    // `cargo bench` adds flags of its own; the report's path is the one argument without dashes.
-    if let Some(path) = env::args()
-        .skip(1)
-        .find(|argument| !argument.starts_with('-'))
-    {
-        fs::write(path, format!("{:#}\n", Value::from(report))).expect("a writable report");
-    }
+    publish(&rows());
 }

@@ -1,0 +1,211 @@
+//! Appends at the receipt store's own API, the service below gRPC, against plain synced writes of
+//! records of the same size.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cl_host::clock::{Clock, SystemClock};
+use cl_host::identity::PeerId;
+use cl_host::ids::{Ids, SystemIds};
+use cl_host::life::Shutdown;
+use cl_host::telemetry::Telemetry;
+use cl_kv::{Batch, Engine, RocksEngine, Sealed};
+use cl_receipt_store::committer::{Committer, Metrics, Writer};
+use cl_receipt_store::grpc::Service;
+use cl_receipt_store::open_store;
+use cl_receipt_store::page_token::PageTokens;
+use cl_receipt_store::reader::Reader;
+use cl_wire::receipt::v1::AppendRequest;
+use cl_wire::receipt::v1::append_request::Body;
+use cl_wire::receipt::v1::receipt_service_server::ReceiptService;
+use tempfile::TempDir;
+use tokio::task::JoinSet;
+use tonic::Request;
+
+use crate::FOLDER;
+use crate::deployment::{ENGINE, kek, receipt_rules, spiffe};
+use crate::documents::append;
+use crate::floor::{Delayed, stored};
+use crate::report::{Goal, Row, quantile, start};
+
+const CALLERS: usize = 64;
+const ROUNDS: usize = 15;
+
+/// Appends of one caller in a round.
+const APPENDS: usize = 16;
+
+/// What the goals presume that a sync costs.
+const SLOW_SYNC: Duration = Duration::from_millis(1);
+
+/// Both comparisons: on this disk, and on one whose syncs are slow enough for the goals to apply.
+pub(crate) async fn rows(telemetry: &Telemetry, sync: Duration) -> Vec<Row> {
+    let mut rows = compare(telemetry, Duration::ZERO, "").await;
+    if sync < SLOW_SYNC {
+        for row in &mut rows {
+            let goal = row.goal.take().map(Goal::number);
+            let goal = goal.unwrap_or_default();
+            row.note = Some(format!(
+                "the goal of {goal} is for syncs of 1 ms or more; here one costs {sync:.2?}"
+            ));
+        }
+    }
+    rows.extend(compare(telemetry, SLOW_SYNC, ", sync + 1 ms").await);
+    rows
+}
+
+async fn compare(telemetry: &Telemetry, delay: Duration, suffix: &str) -> Vec<Row> {
+    let folder = TempDir::new_in(FOLDER).expect("a folder");
+    let open = |name: &str| {
+        let path = folder.path().join(name);
+        Delayed::new(RocksEngine::open(&path).expect("a store"), delay)
+    };
+    let appending = Appending::new(telemetry, open("receipts"));
+    let plain = Arc::new(open("plain"));
+    let record_bytes = appending.record_bytes();
+    appending.round(0).await;
+    let (mut ours, mut single, mut batched) = (Vec::new(), Vec::new(), Vec::new());
+    for round in 1..=ROUNDS {
+        ours.push(appending.round(round).await);
+        let writes = Writes {
+            plain: Arc::clone(&plain),
+            record_bytes,
+            round,
+        };
+        single.push(writes.singly().await);
+        let writes = Writes {
+            plain: Arc::clone(&plain),
+            record_bytes,
+            round,
+        };
+        batched.push(writes.in_batches().await);
+    }
+    let ours = quantile(&mut ours, 0.5);
+    let row = |goal, mut floor: Vec<Duration>, floor_is: &str| Row {
+        name: format!("receipt append, {CALLERS} callers{suffix}"),
+        goal: Some(Goal::AtLeast(goal)),
+        ours,
+        floor: quantile(&mut floor, 0.5),
+        floor_is: format!("{floor_is} of {record_bytes} bytes"),
+        note: None,
+    };
+    vec![
+        row(6.0, single, "one thread, a synced put for each record"),
+        row(0.6, batched, "one thread, synced batches of 64 records"),
+    ]
+}
+
+/// Plain writes, straight to the engine.
+struct Writes {
+    plain: Arc<Delayed>,
+    record_bytes: usize,
+    round: usize,
+}
+
+impl Writes {
+    /// The time for a record, written alone.
+    async fn singly(self) -> Duration {
+        self.timed(2 * CALLERS, 1).await
+    }
+
+    /// The time for a record, written with 63 others.
+    async fn in_batches(self) -> Duration {
+        self.timed(APPENDS, CALLERS).await
+    }
+
+    async fn timed(self, batches: usize, size: usize) -> Duration {
+        let written = tokio::task::spawn_blocking(move || {
+            let record = stored(self.record_bytes);
+            let start = start();
+            for number in 0..batches {
+                let batch = (0..size).fold(Batch::new(), |batch, index| {
+                    let key = format!("{size}/{}/{number}/{index}", self.round);
+                    batch.put(key, record.clone())
+                });
+                self.plain.apply(batch).expect("written");
+            }
+            start.elapsed()
+        });
+        let elapsed = written.await.expect("no panic");
+        elapsed / u32::try_from(batches * size).expect("few")
+    }
+}
+
+/// A receipt store without a network, and its caller.
+struct Appending {
+    service: Arc<Service>,
+    caller: PeerId,
+}
+
+impl Appending {
+    fn new(telemetry: &Telemetry, engine: Delayed) -> Self {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let ids: Arc<dyn Ids> = Arc::new(SystemIds::new(Arc::clone(&clock)));
+        let random = Arc::new(ring::rand::SystemRandom::new());
+        let sealed = Sealed::open(engine, kek(), random).expect("a sealed store");
+        let store = open_store(sealed, &ids).expect("a receipt store");
+        let rules = Arc::new(receipt_rules());
+        let writer = Writer {
+            store: Arc::clone(&store),
+            rules: Arc::clone(&rules),
+            clock,
+            ids: Arc::clone(&ids),
+            metrics: Metrics::new(&telemetry.meter()),
+        };
+        let (committer, commits) = Committer::new(writer, Duration::from_secs(1));
+        tokio::spawn(committer.run(Shutdown::default()));
+        let service = Service {
+            commits,
+            reader: Reader::new(store),
+            rules,
+            tokens: PageTokens::new(&[3; 32], ids).expect("a key"),
+        };
+        Self {
+            service: Arc::new(service),
+            caller: PeerId {
+                id: spiffe(ENGINE),
+                serial: "01".to_owned(),
+                thumbprint: [1; 32],
+                not_before_unix_s: 0,
+                not_after_unix_s: i64::MAX,
+            },
+        }
+    }
+
+    /// The size of a receipt as it is sent: the least that a store of receipts must write.
+    fn record_bytes(&self) -> usize {
+        match append(0).body {
+            Some(Body::Members(members)) => members.len(),
+            Some(Body::ConsumerReceipt(_)) | None => 0,
+        }
+    }
+
+    fn call(&self, message: AppendRequest) -> Request<AppendRequest> {
+        let mut request = Request::new(message);
+        request.extensions_mut().insert(self.caller.clone());
+        request
+    }
+
+    /// The time for an append, while all callers append one receipt after the other.
+    async fn round(&self, round: usize) -> Duration {
+        let mut callers = JoinSet::new();
+        let calls: Vec<Vec<_>> = (0..CALLERS)
+            .map(|caller| {
+                let first = (round * CALLERS + caller) * APPENDS;
+                (first..first + APPENDS)
+                    .map(|number| self.call(append(number as u64)))
+                    .collect()
+            })
+            .collect();
+        let start = start();
+        for calls in calls {
+            let service = Arc::clone(&self.service);
+            callers.spawn(async move {
+                for call in calls {
+                    service.append(call).await.expect("appended");
+                }
+            });
+        }
+        callers.join_all().await;
+        start.elapsed() / u32::try_from(CALLERS * APPENDS).expect("few")
+    }
+}
