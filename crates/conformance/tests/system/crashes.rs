@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::decisions::{Exchange, decided, id_of, read, submit};
-use crate::deployment::{Deployment, GATEWAY, POLICY_ENGINE, RECEIPT_STORE, until};
+use crate::deployment::{Deployment, GATEWAY, HANG, POLICY_ENGINE, RECEIPT_STORE, until};
 
 const CLIENTS: usize = 4;
 
@@ -34,11 +35,22 @@ async fn client(
         let mut request = template.clone();
         let reference = format!("urn:cl:request:crash-{name}-{number}");
         request["id"] = reference.clone().into();
-        let decision = until("an answer", async || submit(&exchange, &request).await.ok());
-        acknowledged.insert(reference, decision.await);
+        acknowledged.insert(reference, answered(&exchange, &request).await);
         number += 1;
     }
     acknowledged
+}
+
+async fn answered(exchange: &Exchange, request: &Value) -> Vec<u8> {
+    let answered = tokio::time::timeout(HANG, async {
+        loop {
+            if let Ok(decision) = submit(exchange, request).await {
+                return decision;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+    answered.await.expect("an answer")
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Once};
+use std::sync::Arc;
 use std::time::Duration;
 
 use cl_host::client::{ClientLimits, PeerChannel, Target};
@@ -63,7 +63,7 @@ impl Deployment {
 
     /// The same after a change of the first policy.
     pub(crate) async fn start_with(change: impl FnOnce(&mut Value)) -> Self {
-        build_programs();
+        check_programs();
         let folder = tempfile::tempdir().unwrap();
         // Held until all ports are known, so that they are distinct.
         let bound: Vec<_> = PROCESSES.map(|_| [listener(), listener()]).into();
@@ -281,21 +281,13 @@ pub(crate) fn programs() -> PathBuf {
     folder.to_owned()
 }
 
-/// Builds the programs, of the same sources as the tests; fresh ones cost nothing.
-fn build_programs() {
-    static BUILT: Once = Once::new();
-
-    BUILT.call_once(|| {
-        let folder = programs();
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo
-            .args(["build", "--quiet", "--offline", "--workspace", "--bins"])
-            .arg("--target-dir")
-            .arg(folder.parent().unwrap())
-            .current_dir(env!("CARGO_MANIFEST_DIR"));
-        if folder.ends_with("release") {
-            cargo.arg("--release");
-        }
-        assert!(cargo.status().unwrap().success());
-    });
+/// The workspace's programs are built by its test run.
+fn check_programs() {
+    let mut names = PROCESSES.iter().map(|(name, _)| *name).chain(["clctl"]);
+    let is_missing = |name: &str| !programs().join(name).is_file();
+    let missing = names.find(|name| is_missing(name));
+    assert_eq!(
+        missing, None,
+        "build it first: cargo test --workspace --no-run"
+    );
 }
