@@ -206,23 +206,22 @@ mod tests {
                 .unwrap();
         }
         // The traps are set once the logs say so.
-        timeout(LIMIT, async {
-            while ["a", "b"]
-                .iter()
-                .any(|name| folder.log(name).stdio().is_err() || is_empty(&folder, name))
-            {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        })
-        .await
-        .unwrap();
+        for name in ["a", "b"] {
+            has_said_something(&folder, name).await;
+        }
         let (_sender, mut signals) = Signals::injected();
         children.stop(LIMIT, &mut signals).await.unwrap();
         assert_eq!(std::fs::read_to_string(out).unwrap(), "b\na\n");
     }
 
-    fn is_empty(folder: &Folder, name: &str) -> bool {
-        std::fs::metadata(folder.0.path().join(name)).unwrap().len() == 0
+    async fn has_said_something(folder: &Folder, name: &str) {
+        let path = folder.0.path().join(name);
+        let said = async {
+            while std::fs::metadata(&path).unwrap().len() == 0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        timeout(LIMIT, said).await.unwrap();
     }
 
     #[tokio::test]
@@ -231,13 +230,7 @@ mod tests {
         let mut children = Children::default();
         let stubborn = shell("trap '' TERM; echo up; while :; do sleep 0.01; done");
         let pid = children.start("a", stubborn, folder.log("a")).unwrap();
-        timeout(LIMIT, async {
-            while is_empty(&folder, "a") {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        })
-        .await
-        .unwrap();
+        has_said_something(&folder, "a").await;
         let (_sender, mut signals) = Signals::injected();
         let stopped = children.stop(Duration::from_millis(50), &mut signals).await;
         assert!(matches!(stopped, Err(Error::Killed { process: "a" })));

@@ -139,10 +139,11 @@ fn processes_of_a_killed_start_are_found() {
     up.signal(Signal::KILL);
     up.end();
     let refused = home.failure(&["up", "--base-port=0"]);
-    assert_eq!(refused, (1, "PROCESS_LEFT_OVER".to_owned()));
+    // Before anything is asserted: nobody else ends them.
     for pid in &pids {
         send(*pid, Signal::KILL);
     }
+    assert_eq!(refused, (1, "PROCESS_LEFT_OVER".to_owned()));
     until("end of the processes", || {
         (!pids.iter().any(|pid| is_alive(*pid))).then_some(())
     });
