@@ -177,7 +177,7 @@ impl Deployment {
     pub(crate) fn receipts(&self) -> Vec<Value> {
         let listed = self.clctl(&["receipts", "list", "--limit", "1000"]);
         let receipts = listed["receipts"].as_array().unwrap();
-        let total = listed["total_size"].as_u64().unwrap();
+        let total = listed["total"].as_u64().unwrap();
         assert_eq!(u64::try_from(receipts.len()).unwrap(), total);
         receipts.clone()
     }
@@ -238,6 +238,7 @@ impl Deployment {
             ((*name).to_owned(), endpoint)
         });
         let endpoints = json!({
+            "endpoints_version": 1,
             "ready_at": "2030-01-01T00:00:00.000Z",
             "processes": processes.collect::<serde_json::Map<_, _>>(),
             "gateway_url": format!("https://{}", self.addrs[GATEWAY][0]),
