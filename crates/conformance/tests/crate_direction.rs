@@ -20,6 +20,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
         "cl-receipt-store",
         &["cl-host", "cl-kv", "cl-model", "cl-wire"],
     ),
+    ("cl-sdk", &["cl-model", "cl-wire"]),
     ("cl-conformance", &["cl-model"]),
 ];
 

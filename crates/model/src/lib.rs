@@ -22,7 +22,7 @@
 //! | hash or sign | [`canonical`], [`digest`], [`record`], [`document`] |
 //! | decide a request | [`policy`] |
 //! | issue a bundle | [`projection`], [`issue`] |
-//! | open and use one | [`envelope`], [`session`], [`memory`] |
+//! | open and use one | [`delivery`], [`envelope`], [`session`], [`memory`] |
 //! | write and verify receipts | [`receipt`], [`log`], [`anchor`] |
 //! | grant across services | [`grant`], [`notes`], [`trust`] |
 //! | know predicates, keep denied values back | [`vocabulary`], [`leak`] |
@@ -36,6 +36,7 @@ mod opaque;
 pub mod alias;
 pub mod anchor;
 pub mod canonical;
+pub mod delivery;
 pub mod digest;
 pub mod document;
 pub mod envelope;

@@ -22,6 +22,12 @@ use crate::time::{Timestamp, UnixTime};
 /// The purpose of keys that sign grants.
 pub const DECISION: &str = "decision";
 
+/// The purpose of keys that sign bundles.
+pub const BUNDLE: &str = "bundle";
+
+/// The purpose of keys that sign disclosure notes.
+pub const NOTES: &str = "notes";
+
 /// The longest file that is read.
 pub const MAX_TRUST_BYTES: usize = 1024 * 1024;
 
@@ -98,12 +104,15 @@ impl TrustFile {
     /// A document that counts for a short while is judged at the time of its use. The end of a key
     /// that was replaced therefore lies after the end of the last document that it signed.
     pub fn keys(&self, purpose: &str, time: UnixTime) -> TrustedKeys {
-        let signing = self.keys.iter().filter(|key| {
-            key.purpose.as_str() == purpose && key.signs_at(time)
-        });
-        signing
+        self.public_keys(purpose, time).collect()
+    }
+
+    /// The same keys one by one.
+    pub fn public_keys(&self, purpose: &str, time: UnixTime) -> impl Iterator<Item = PublicKey> {
+        self.keys
+            .iter()
+            .filter(move |key| key.purpose.as_str() == purpose && key.signs_at(time))
             .filter_map(|key| Some(PublicKey::new(key.kid.clone(), key.bytes()?)))
-            .collect()
     }
 
     fn names_each_once(&self) -> Result<(), Mismatch> {
@@ -194,6 +203,9 @@ mod tests {
         ] {
             assert_eq!(parse(&[bad]).err(), Some(Code::InvalidTrustFile));
         }
-        assert_eq!(parse(&[entry(), entry()]).err(), Some(Code::InvalidTrustFile));
+        assert_eq!(
+            parse(&[entry(), entry()]).err(),
+            Some(Code::InvalidTrustFile)
+        );
     }
 }
