@@ -192,8 +192,12 @@ mod tests {
             folder.write("alias", &[1; 32]);
             folder.write("subject_tag", &[2; 32]);
             folder.write("sealing", &[3; 32]);
-            let tls = rcgen::KeyPair::generate().unwrap();
-            folder.write("tls", tls.serialize_pem().as_bytes());
+            let validity = cl_pki::Validity {
+                not_before_unix_s: 0,
+                not_after_unix_s: 1,
+            };
+            let tls = cl_pki::Authority::new("test", validity).unwrap();
+            folder.write("tls", tls.key_pem().as_bytes());
             folder
         }
 

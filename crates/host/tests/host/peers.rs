@@ -20,7 +20,7 @@ use tokio_rustls::client::TlsStream;
 use tonic::{Code, Status};
 use tonic_health::pb::health_client::HealthClient;
 
-use crate::pki::{Authority, Folder, credentials, id};
+use crate::pki::{Authority, Folder, IN_THE_PAST_UNIX_S, credentials, id};
 use crate::support::{
     CHECK, CLIENT, HANG, Running, SERVER, SERVER_ID, Start, asking, http_get, within,
 };
@@ -109,7 +109,10 @@ async fn refuses_a_client_of_another_authority() {
 async fn refuses_a_client_whose_certificate_ended() {
     let authority = Authority::new("A");
     let server = server(&authority).await;
-    let folder = Folder::new(&authority.issue_for(&[&id(CLIENT)], 2020), &authority.pem());
+    let folder = Folder::new(
+        &authority.issue_for(&[&id(CLIENT)], IN_THE_PAST_UNIX_S),
+        &authority.pem(),
+    );
     let in_2019 = ManualClock::new(1_560_000_000_000);
     let outdated = folder.load_at(Arc::new(in_2019)).unwrap();
     let status = call(&server, outdated).await.unwrap_err();
@@ -132,7 +135,7 @@ async fn refuses_a_client_without_exactly_one_spiffe_id() {
         ],
         &["https://example.org/exchange/client"],
     ] {
-        let issued = authority.issue_for(uris, 2040);
+        let issued = authority.issue_for(uris, i64::from(u32::MAX));
         let folder = Folder::new(&issued, &authority.pem());
         assert!(matches!(folder.load(), Err(TlsError::Own(_))), "{uris:?}");
 
@@ -365,7 +368,11 @@ async fn refuses_to_load_what_cannot_serve() {
     let trust = authority.pem();
     let good = authority.issue(SERVER);
 
-    let ended = Folder::new(&authority.issue_for(&[&id(SERVER)], 2020), &trust).load();
+    let ended = Folder::new(
+        &authority.issue_for(&[&id(SERVER)], IN_THE_PAST_UNIX_S),
+        &trust,
+    )
+    .load();
     assert!(matches!(ended, Err(TlsError::NotValidNow { .. })));
 
     let mut mixed = authority.issue(SERVER);

@@ -7,17 +7,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use cl_host::clock::{Clock, SystemClock};
 use cl_host::tls::{Credentials, ServerTls, TlsError, TlsFiles};
-use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, SanType,
-    SerialNumber, date_time_ymd,
-};
+use cl_pki::{Leaf, Validity};
 use tempfile::TempDir;
 
 static NEXT_SERIAL: AtomicU64 = AtomicU64::new(0x1000);
 
-pub(crate) struct Authority {
-    issuer: CertifiedIssuer<'static, KeyPair>,
-}
+/// The start of 2000, and of 2040.
+const VALIDITY: Validity = Validity {
+    not_before_unix_s: 946_684_800,
+    not_after_unix_s: 2_208_988_800,
+};
+
+/// The start of 2020.
+pub(crate) const IN_THE_PAST_UNIX_S: i64 = 1_577_836_800;
+
+pub(crate) struct Authority(cl_pki::Authority);
 
 pub(crate) struct Issued {
     pub(crate) chain: String,
@@ -27,40 +31,33 @@ pub(crate) struct Issued {
 
 impl Authority {
     pub(crate) fn new(name: &str) -> Self {
-        let mut params = CertificateParams::default();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.distinguished_name.push(DnType::CommonName, name);
-        let key = KeyPair::generate().unwrap();
-        Self {
-            issuer: CertifiedIssuer::self_signed(params, key).unwrap(),
-        }
+        Self(cl_pki::Authority::new(name, VALIDITY).unwrap())
     }
 
     pub(crate) fn pem(&self) -> String {
-        self.issuer.pem()
+        self.0.pem().to_owned()
     }
 
     pub(crate) fn issue(&self, path: &str) -> Issued {
-        self.issue_for(&[&id(path)], 2040)
+        self.issue_for(&[&id(path)], VALIDITY.not_after_unix_s)
     }
 
-    /// A certificate with any URI names, valid until the start of a year.
-    pub(crate) fn issue_for(&self, uris: &[&str], until_year: i32) -> Issued {
+    /// A certificate with any URI names.
+    pub(crate) fn issue_for(&self, uris: &[&str], not_after_unix_s: i64) -> Issued {
         let serial = NEXT_SERIAL.fetch_add(1, Ordering::Relaxed);
-        let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
-        let mut params = CertificateParams::new(names).unwrap();
-        for uri in uris {
-            let uri = SanType::URI((*uri).try_into().unwrap());
-            params.subject_alt_names.push(uri);
-        }
-        params.not_before = date_time_ymd(2000, 1, 1);
-        params.not_after = date_time_ymd(until_year, 1, 1);
-        params.serial_number = Some(SerialNumber::from(serial));
-        let key = KeyPair::generate().unwrap();
-        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        let issued = self.0.issue(&Leaf {
+            uris,
+            names: &["localhost", "127.0.0.1"],
+            validity: Validity {
+                not_after_unix_s,
+                ..VALIDITY
+            },
+            serial: serial.into(),
+        });
+        let issued = issued.unwrap();
         Issued {
-            chain: certificate.pem(),
-            key: key.serialize_pem(),
+            chain: issued.chain_pem,
+            key: issued.key_pem.to_string(),
             serial: format!("{serial:04x}"),
         }
     }

@@ -7,14 +7,15 @@ use std::sync::Arc;
 
 use cl_host::clock::SystemClock;
 use cl_host::tls::{Credentials, ServerTls, TlsFiles};
-use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, SanType,
-    date_time_ymd,
+use cl_pki::{Leaf, Validity};
+
+/// From 2000 to 2090.
+const VALIDITY: Validity = Validity {
+    not_before_unix_s: 946_684_800,
+    not_after_unix_s: 3_786_912_000,
 };
 
-pub(crate) struct Authority {
-    issuer: CertifiedIssuer<'static, KeyPair>,
-}
+pub(crate) struct Authority(cl_pki::Authority);
 
 pub(crate) fn id(path: &str) -> String {
     format!("spiffe://example.org/{path}")
@@ -22,25 +23,18 @@ pub(crate) fn id(path: &str) -> String {
 
 impl Authority {
     pub(crate) fn new() -> Self {
-        let mut params = CertificateParams::default();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.distinguished_name.push(DnType::CommonName, "test");
-        let key = KeyPair::generate().unwrap();
-        Self {
-            issuer: CertifiedIssuer::self_signed(params, key).unwrap(),
-        }
+        Self(cl_pki::Authority::new("test", VALIDITY).unwrap())
     }
 
     /// Writes `pki/` of the process with this SPIFFE path into a home folder.
     pub(crate) fn write(&self, home: &Path, path: &str) -> TlsFiles {
-        let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
-        let mut params = CertificateParams::new(names).unwrap();
-        let uri = SanType::URI(id(path).as_str().try_into().unwrap());
-        params.subject_alt_names.push(uri);
-        params.not_before = date_time_ymd(2000, 1, 1);
-        params.not_after = date_time_ymd(2090, 1, 1);
-        let key = KeyPair::generate().unwrap();
-        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        let issued = self.0.issue(&Leaf {
+            uris: &[&id(path)],
+            names: &["localhost", "127.0.0.1"],
+            validity: VALIDITY,
+            serial: 1,
+        });
+        let issued = issued.unwrap();
         let pki = home.join("pki");
         fs::create_dir_all(&pki).unwrap();
         let files = TlsFiles {
@@ -48,10 +42,10 @@ impl Authority {
             key: pki.join("cl-receipt-store.key"),
             trust: pki.join("ca.pem"),
         };
-        fs::write(&files.chain, certificate.pem()).unwrap();
-        fs::write(&files.key, key.serialize_pem()).unwrap();
+        fs::write(&files.chain, issued.chain_pem).unwrap();
+        fs::write(&files.key, &*issued.key_pem).unwrap();
         fs::set_permissions(&files.key, Permissions::from_mode(0o600)).unwrap();
-        fs::write(&files.trust, self.issuer.pem()).unwrap();
+        fs::write(&files.trust, self.0.pem()).unwrap();
         files
     }
 
