@@ -23,6 +23,9 @@ use crate::client::Client;
 use crate::error::Error;
 use crate::fact::Fact;
 
+/// The longest time between two looks at the clock.
+const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+
 /// An opened bundle.
 ///
 /// Every call checks expiry by the clock and revocation by asking. At expiry the content is wiped
@@ -247,14 +250,16 @@ fn circumstances(now: UnixTime, revocation: Revocation) -> Circumstances {
 }
 
 /// Lets go of the content when the bundle ends, after an action that is under way.
+///
+/// The clock may be set, or the machine suspended, so it is looked at again and again.
 async fn wipe_at(ends: UnixTime, client: Client, session: Arc<Mutex<Option<Session>>>) {
     loop {
-        let left = ends
-            .milliseconds()
-            .saturating_sub(client.now().milliseconds());
+        let left = ends.milliseconds() - client.now().milliseconds();
         match u64::try_from(left) {
-            Ok(left) if left > 0 => tokio::time::sleep(Duration::from_millis(left)).await,
-            _ => break,
+            Ok(left @ 1..) => {
+                tokio::time::sleep(Duration::from_millis(left).min(LONGEST_SLEEP)).await;
+            }
+            Ok(0) | Err(_) => break,
         }
     }
     let mut session: OwnedMutexGuard<_> = session.lock_owned().await;

@@ -116,7 +116,7 @@ fn documents_of_different_exchanges_do_not_mix() {
     mixed.notes = delivery().notes;
     assert_eq!(code(&mixed, PURPOSES), Some(Code::NotesMismatch));
     let mut forged = delivery();
-    forged.scope.signature = forged.notes.signature.clone();
+    forged.scope.signature = forged.notes.signature;
     assert_eq!(
         code(&forged, PURPOSES),
         Some(Code::DocumentSignatureInvalid)
