@@ -23,6 +23,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
         &["cl-host", "cl-kv", "cl-model", "cl-wire"],
     ),
     ("cl-clctl", &["cl-host", "cl-model", "cl-pki", "cl-wire"]),
+    ("cl-sdk", &["cl-model", "cl-wire"]),
     ("cl-conformance", &["cl-model"]),
 ];
 

@@ -130,6 +130,13 @@ impl VerifiedBundle {
     }
 }
 
+impl Drop for VerifiedBundle {
+    /// Overwrites what was disclosed, as far as this value holds it.
+    fn drop(&mut self) {
+        self.bundle.wipe();
+    }
+}
+
 fn split_envelope(envelope: &Value) -> Result<(&Value, &Map<String, Value>), Refusal> {
     let split = || {
         let members = envelope.as_object().filter(|members| members.len() == 3)?;

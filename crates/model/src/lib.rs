@@ -22,9 +22,9 @@
 //! | hash or sign | [`canonical`], [`digest`], [`record`], [`document`] |
 //! | decide a request | [`policy`] |
 //! | issue a bundle | [`projection`], [`issue`] |
-//! | open and use one | [`envelope`], [`session`], [`memory`] |
+//! | open and use one | [`delivery`], [`envelope`], [`session`], [`memory`] |
 //! | write and verify receipts | [`receipt`], [`log`], [`anchor`] |
-//! | grant across services | [`grant`], [`notes`] |
+//! | grant across services | [`grant`], [`notes`], [`trust`] |
 //! | know predicates, keep denied values back | [`vocabulary`], [`leak`] |
 //!
 //! Every refusal is a [`refusal::Refusal`] with a stable code and never a part of the input.
@@ -36,6 +36,7 @@ mod opaque;
 pub mod alias;
 pub mod anchor;
 pub mod canonical;
+pub mod delivery;
 pub mod digest;
 pub mod document;
 pub mod envelope;
@@ -61,5 +62,6 @@ pub mod scalar;
 pub mod session;
 pub mod time;
 pub mod transform;
+pub mod trust;
 pub mod urn;
 pub mod vocabulary;

@@ -23,6 +23,11 @@ impl<T, const MIN: usize, const MAX: usize> List<T, MIN, MAX> {
 }
 
 impl<T, const MIN: usize, const MAX: usize> List<T, MIN, MAX> {
+    /// The elements, to be changed in place.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.0.iter_mut()
+    }
+
     /// Moves the elements out for a while; the caller puts them back before anyone looks.
     pub(crate) fn take(&mut self) -> Self {
         Self(std::mem::take(&mut self.0))

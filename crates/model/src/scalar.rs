@@ -4,6 +4,7 @@ use std::borrow::Borrow;
 use std::fmt;
 
 use serde_json::{Number, Value};
+use zeroize::Zeroize;
 
 use crate::digest::Digest;
 use crate::json::read::{Expected, FromJson, Mismatch, ToJson, string};
@@ -25,6 +26,12 @@ impl<const MIN: usize, const MAX: usize> Text<MIN, MAX> {
     /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl<const MIN: usize, const MAX: usize> Zeroize for Text<MIN, MAX> {
+    fn zeroize(&mut self) {
+        self.0.zeroize();
     }
 }
 
@@ -292,6 +299,23 @@ impl ToJson for bool {
 #[derive(Clone, PartialEq)]
 pub struct AnyJson(pub Value);
 
+impl Zeroize for AnyJson {
+    fn zeroize(&mut self) {
+        wipe(&mut self.0);
+    }
+}
+
+/// Overwrites every string of a tree; numbers and member names stay.
+fn wipe(value: &mut Value) {
+    match value {
+        Value::String(text) => text.zeroize(),
+        Value::Array(items) => items.iter_mut().for_each(wipe),
+        Value::Object(members) => members.values_mut().for_each(wipe),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+    *value = Value::Null;
+}
+
 impl fmt::Debug for AnyJson {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("AnyJson(..)")
@@ -373,5 +397,15 @@ mod tests {
     fn hides_private_text_from_debug() {
         let text = Text::<1, 20>::new("CANARY").expect("short");
         assert!(!format!("{text:?} {:?}", AnyJson(json!("CANARY"))).contains("CANARY"));
+    }
+
+    #[test]
+    fn what_is_wiped_is_overwritten() {
+        let mut text = Text::<1, 9>::new("private").expect("text");
+        text.zeroize();
+        assert_eq!(text.as_str(), "");
+        let mut json = AnyJson(serde_json::json!({"a": ["private", {"b": "private"}]}));
+        json.zeroize();
+        assert_eq!(json.0, Value::Null);
     }
 }

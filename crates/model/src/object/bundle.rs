@@ -1,5 +1,7 @@
 //! `scoped_context_bundle` (spec 7.5).
 
+use zeroize::Zeroize as _;
+
 use super::ProtocolObject;
 use crate::digest::Digest;
 use crate::json::read::{constant, object};
@@ -141,4 +143,14 @@ object! {
 
 impl ProtocolObject for ScopedContextBundle {
     const REFUSED_AS: Code = Code::InvalidBundle;
+}
+
+impl ScopedContextBundle {
+    /// Overwrites what the context discloses.
+    pub(crate) fn wipe(&mut self) {
+        for item in self.context.iter_mut() {
+            item.claim.zeroize();
+            item.value.zeroize();
+        }
+    }
 }

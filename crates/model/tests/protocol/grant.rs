@@ -44,7 +44,7 @@ pub(crate) fn signed_bytes(name: &str, document: &[u8]) -> Signed {
     }
 }
 
-fn statement() -> Value {
+pub(crate) fn statement() -> Value {
     let decision = Case::new().decision();
     json!({
         "scope_version": 1,

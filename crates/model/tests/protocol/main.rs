@@ -8,6 +8,7 @@
 
 mod aliases;
 mod anchor;
+mod delivery;
 mod envelope;
 mod exchange;
 mod fixture;

@@ -13,7 +13,7 @@ use crate::grant::{KID, keys, signed, signed_bytes};
 
 type Change = fn(&mut Value);
 
-fn notes(bundle: &VerifiedBundle) -> Value {
+pub(crate) fn notes(bundle: &VerifiedBundle) -> Value {
     let items = bundle.bundle().context.iter().map(|item| {
         json!({
             "item": item_digest(item).to_string(),

@@ -33,6 +33,112 @@ pub struct GetRequestResponse {
     #[prost(message, optional, tag = "1")]
     pub status: ::core::option::Option<RequestStatus>,
 }
+/// Names the bundle to redeem.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RedeemBundleRequest {
+    /// The bundle's URN, `urn:cl:bundle:` and the id.
+    #[prost(string, tag = "1")]
+    pub bundle_ref: ::prost::alloc::string::String,
+    /// Makes a repeat across a lost answer safe: 1 to 255 visible ASCII characters. Absent: no
+    /// repeat.
+    #[prost(string, optional, tag = "2")]
+    pub idempotency_key: ::core::option::Option<::prost::alloc::string::String>,
+}
+/// Hands a bundle out.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct RedeemBundleResponse {
+    /// The envelope: canonical JSON of bundle and authentication, exactly as it was signed.
+    #[prost(bytes = "vec", tag = "1")]
+    pub envelope: ::prost::alloc::vec::Vec<u8>,
+    /// The scope statement that bounds the bundle, exactly as the policy engine signed it.
+    #[prost(bytes = "vec", tag = "2")]
+    pub scope_statement: ::prost::alloc::vec::Vec<u8>,
+    /// The signature over the scope statement, 64 bytes.
+    #[prost(bytes = "vec", tag = "3")]
+    pub scope_signature: ::prost::alloc::vec::Vec<u8>,
+    /// The disclosure notes on the bundle's items, exactly as the issuer signed them.
+    #[prost(bytes = "vec", tag = "4")]
+    pub notes: ::prost::alloc::vec::Vec<u8>,
+    /// The signature over the notes, 64 bytes.
+    #[prost(bytes = "vec", tag = "5")]
+    pub notes_signature: ::prost::alloc::vec::Vec<u8>,
+}
+/// Names the bundle to check.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CheckBundleRequest {
+    /// The bundle's URN.
+    #[prost(string, tag = "1")]
+    pub bundle_ref: ::prost::alloc::string::String,
+}
+/// Answers a check.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CheckBundleResponse {
+    /// Where the bundle stands now.
+    #[prost(enumeration = "BundleState", tag = "1")]
+    pub state: i32,
+    /// When the bundle ends, UTC. Always present.
+    #[prost(message, optional, tag = "2")]
+    pub expires_at: ::core::option::Option<::prost_types::Timestamp>,
+}
+/// Carries a receipt.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct SubmitReceiptRequest {
+    /// The URN of the bundle that the receipt is about.
+    #[prost(string, tag = "1")]
+    pub bundle_ref: ::prost::alloc::string::String,
+    /// The finished receipt: canonical JSON (RFC 8785), at most 65,536 bytes.
+    #[prost(bytes = "vec", tag = "2")]
+    pub receipt: ::prost::alloc::vec::Vec<u8>,
+}
+/// Answers a recorded receipt.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SubmitReceiptResponse {
+    /// The receipt's URN, `urn:cl:receipt:` and the id.
+    #[prost(string, tag = "1")]
+    pub receipt_ref: ::prost::alloc::string::String,
+    /// Its place in the log; the first is 1.
+    #[prost(uint64, tag = "2")]
+    pub sequence: u64,
+}
+/// Names the receipt to read.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetReceiptRequest {
+    /// The receipt's URN.
+    #[prost(string, tag = "1")]
+    pub receipt_ref: ::prost::alloc::string::String,
+}
+/// Answers a read.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct GetReceiptResponse {
+    /// The receipt, exactly as it was recorded: canonical JSON (RFC 8785).
+    #[prost(bytes = "vec", tag = "1")]
+    pub receipt: ::prost::alloc::vec::Vec<u8>,
+    /// Its place in the log; the first is 1.
+    #[prost(uint64, tag = "2")]
+    pub sequence: u64,
+}
+/// Carries a proposal.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct SubmitProposalRequest {
+    /// The `memory_update_proposal` document: canonical JSON (RFC 8785), at most 262,144 bytes.
+    #[prost(bytes = "vec", tag = "1")]
+    pub proposal: ::prost::alloc::vec::Vec<u8>,
+}
+/// Answers a stored proposal.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct SubmitProposalResponse {
+    /// The proposal's URN, `urn:cl:proposal:` and the id.
+    #[prost(string, tag = "1")]
+    pub proposal_ref: ::prost::alloc::string::String,
+    /// The proposal as it is stored, with its state: canonical JSON (RFC 8785).
+    #[prost(bytes = "vec", tag = "2")]
+    pub proposal: ::prost::alloc::vec::Vec<u8>,
+}
 /// Where a request stands.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 #[prost(skip_debug)]
@@ -57,6 +163,51 @@ pub struct RequestStatus {
     /// change by itself.
     #[prost(uint32, optional, tag = "6")]
     pub retry_after_seconds: ::core::option::Option<u32>,
+}
+/// The states of a bundle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum BundleState {
+    /// Not a state; a receiver refuses it.
+    Unspecified = 0,
+    /// Issued, and not handed out yet.
+    Live = 1,
+    /// Handed out to its recipient.
+    Redeemed = 2,
+    /// Opened by its recipient, as its receipt says.
+    Consumed = 3,
+    /// Ended before its time. Final.
+    Revoked = 4,
+    /// Ended by its time. Final.
+    Expired = 5,
+}
+impl BundleState {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "BUNDLE_STATE_UNSPECIFIED",
+            Self::Live => "BUNDLE_STATE_LIVE",
+            Self::Redeemed => "BUNDLE_STATE_REDEEMED",
+            Self::Consumed => "BUNDLE_STATE_CONSUMED",
+            Self::Revoked => "BUNDLE_STATE_REVOKED",
+            Self::Expired => "BUNDLE_STATE_EXPIRED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "BUNDLE_STATE_UNSPECIFIED" => Some(Self::Unspecified),
+            "BUNDLE_STATE_LIVE" => Some(Self::Live),
+            "BUNDLE_STATE_REDEEMED" => Some(Self::Redeemed),
+            "BUNDLE_STATE_CONSUMED" => Some(Self::Consumed),
+            "BUNDLE_STATE_REVOKED" => Some(Self::Revoked),
+            "BUNDLE_STATE_EXPIRED" => Some(Self::Expired),
+            _ => None,
+        }
+    }
 }
 /// The states of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -114,9 +265,10 @@ pub mod exchange_service_client {
     )]
     use tonic::codegen::http::Uri;
     use tonic::codegen::*;
-    /// Takes context requests from the outside and reports what became of them.
+    /// Takes context requests from the outside, reports what became of them, and serves the
+    /// recipients of bundles.
     ///
-    /// Callers: any requester with an access token of scope `context.request` or a client
+    /// Callers: anyone with an access token that has the scope of the rpc, or with a client
     /// certificate. Tenant, principal, client instance and authentication method are taken from that
     /// credential only, never from a message.
     #[derive(Debug, Clone)]
@@ -204,7 +356,7 @@ pub mod exchange_service_client {
         /// request under an id in use is refused, except that it replaces one that still waits for
         /// approval. A refusal by policy is an answer, not an error: its decision says `deny`.
         ///
-        /// Errors beside those of the file:
+        /// Scope `context.request`. Errors beside those of the file:
         ///
         /// - INVALID_ARGUMENT: `DOCUMENT_TOO_LARGE`, or the code of the violated rule of the request,
         ///   with `BadRequest` where one member is at fault
@@ -212,7 +364,6 @@ pub mod exchange_service_client {
         /// - ALREADY_EXISTS: `IDEMPOTENCY_CONFLICT`, when the key was used with other bytes
         /// - ABORTED: `REQUEST_IN_PROGRESS` with `RetryInfo`, when the first call with this key runs
         /// - FAILED_PRECONDITION: `POLICY_NOT_ACTIVE`, when the tenant has no active policy snapshot
-        /// - UNAVAILABLE: `RECEIPT_STORE_UNAVAILABLE` with `RetryInfo`; nothing was stored
         pub async fn submit_request(
             &mut self,
             request: impl tonic::IntoRequest<super::SubmitRequestRequest>,
@@ -234,7 +385,7 @@ pub mod exchange_service_client {
         }
         /// Reads the status of a request of the caller's own.
         ///
-        /// Errors beside those of the file:
+        /// Scope `context.request`. Errors beside those of the file:
         ///
         /// - NOT_FOUND: `REQUEST_NOT_FOUND`, also for a request of someone else
         pub async fn get_request(
@@ -253,6 +404,139 @@ pub mod exchange_service_client {
             req.extensions_mut().insert(GrpcMethod::new(
                 "contextlayer.exchange.v1.ExchangeService",
                 "GetRequest",
+            ));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Hands a bundle to its recipient, once (spec 7.5). The same idempotency key gets the same
+        /// bytes again within a short window and until the bundle is consumed.
+        ///
+        /// Scope `context.redeem`. Errors beside those of the file:
+        ///
+        /// - NOT_FOUND: `BUNDLE_NOT_FOUND`, also for a bundle of someone else
+        /// - FAILED_PRECONDITION: `BUNDLE_REPLAY`, `BUNDLE_EXPIRED`, `BUNDLE_REVOKED`
+        /// - ABORTED: `REDEMPTION_IN_PROGRESS` with `RetryInfo`
+        pub async fn redeem_bundle(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RedeemBundleRequest>,
+        ) -> std::result::Result<tonic::Response<super::RedeemBundleResponse>, tonic::Status>
+        {
+            self.inner.ready().await.map_err(|e| {
+                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
+            })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/contextlayer.exchange.v1.ExchangeService/RedeemBundle",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new(
+                "contextlayer.exchange.v1.ExchangeService",
+                "RedeemBundle",
+            ));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Says where a bundle of the caller's stands, so that a revocation is known before use.
+        ///
+        /// Scope `context.redeem`. Errors beside those of the file:
+        ///
+        /// - NOT_FOUND: `BUNDLE_NOT_FOUND`, also for a bundle of someone else
+        pub async fn check_bundle(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CheckBundleRequest>,
+        ) -> std::result::Result<tonic::Response<super::CheckBundleResponse>, tonic::Status>
+        {
+            self.inner.ready().await.map_err(|e| {
+                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
+            })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/contextlayer.exchange.v1.ExchangeService/CheckBundle",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new(
+                "contextlayer.exchange.v1.ExchangeService",
+                "CheckBundle",
+            ));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Takes a receipt that the caller made about a bundle it redeemed (spec 7.8, 8.2 step 9). A
+        /// repeat returns the same place.
+        ///
+        /// Scope `receipt.write`. Errors beside those of the file:
+        ///
+        /// - INVALID_ARGUMENT: `DOCUMENT_TOO_LARGE`, or the code of the violated rule of the receipt
+        /// - NOT_FOUND: `BUNDLE_NOT_FOUND`, also for a bundle of someone else
+        /// - PERMISSION_DENIED: `RECEIPT_OUTSIDE_CONTRACT`
+        /// - FAILED_PRECONDITION: `BUNDLE_NOT_REDEEMED`
+        /// - ALREADY_EXISTS: `RECEIPT_REPLAY_CONFLICT`, when the bundle was consumed before
+        pub async fn submit_receipt(
+            &mut self,
+            request: impl tonic::IntoRequest<super::SubmitReceiptRequest>,
+        ) -> std::result::Result<tonic::Response<super::SubmitReceiptResponse>, tonic::Status>
+        {
+            self.inner.ready().await.map_err(|e| {
+                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
+            })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/contextlayer.exchange.v1.ExchangeService/SubmitReceipt",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new(
+                "contextlayer.exchange.v1.ExchangeService",
+                "SubmitReceipt",
+            ));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Reads a receipt that the caller is the actor of.
+        ///
+        /// Scope `receipt.read`. Errors beside those of the file:
+        ///
+        /// - NOT_FOUND: `RECEIPT_NOT_FOUND`, also for a receipt of someone else
+        pub async fn get_receipt(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetReceiptRequest>,
+        ) -> std::result::Result<tonic::Response<super::GetReceiptResponse>, tonic::Status>
+        {
+            self.inner.ready().await.map_err(|e| {
+                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
+            })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/contextlayer.exchange.v1.ExchangeService/GetReceipt",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new(
+                "contextlayer.exchange.v1.ExchangeService",
+                "GetReceipt",
+            ));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Takes a proposal for a memory update about the subject of a bundle that the caller redeemed
+        /// (spec 7.7, 8.4). It changes nothing until it is validated and approved. A repeat returns the
+        /// same state.
+        ///
+        /// Scope `memory.propose`. Errors beside those of the file:
+        ///
+        /// - INVALID_ARGUMENT: `DOCUMENT_TOO_LARGE`, or the code of the violated rule of the proposal
+        /// - NOT_FOUND: `EXCHANGE_NOT_FOUND`, when no exchange with the caller has this subject alias
+        /// - PERMISSION_DENIED: `SUBMITTER_MISMATCH`
+        /// - FAILED_PRECONDITION: `EXCHANGE_EXPIRED`, `SUBJECT_ERASED`
+        pub async fn submit_proposal(
+            &mut self,
+            request: impl tonic::IntoRequest<super::SubmitProposalRequest>,
+        ) -> std::result::Result<tonic::Response<super::SubmitProposalResponse>, tonic::Status>
+        {
+            self.inner.ready().await.map_err(|e| {
+                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
+            })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/contextlayer.exchange.v1.ExchangeService/SubmitProposal",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new(
+                "contextlayer.exchange.v1.ExchangeService",
+                "SubmitProposal",
             ));
             self.inner.unary(req, path, codec).await
         }
@@ -277,7 +561,7 @@ pub mod exchange_service_server {
         /// request under an id in use is refused, except that it replaces one that still waits for
         /// approval. A refusal by policy is an answer, not an error: its decision says `deny`.
         ///
-        /// Errors beside those of the file:
+        /// Scope `context.request`. Errors beside those of the file:
         ///
         /// - INVALID_ARGUMENT: `DOCUMENT_TOO_LARGE`, or the code of the violated rule of the request,
         ///   with `BadRequest` where one member is at fault
@@ -285,24 +569,82 @@ pub mod exchange_service_server {
         /// - ALREADY_EXISTS: `IDEMPOTENCY_CONFLICT`, when the key was used with other bytes
         /// - ABORTED: `REQUEST_IN_PROGRESS` with `RetryInfo`, when the first call with this key runs
         /// - FAILED_PRECONDITION: `POLICY_NOT_ACTIVE`, when the tenant has no active policy snapshot
-        /// - UNAVAILABLE: `RECEIPT_STORE_UNAVAILABLE` with `RetryInfo`; nothing was stored
         async fn submit_request(
             &self,
             request: tonic::Request<super::SubmitRequestRequest>,
         ) -> std::result::Result<tonic::Response<super::SubmitRequestResponse>, tonic::Status>;
         /// Reads the status of a request of the caller's own.
         ///
-        /// Errors beside those of the file:
+        /// Scope `context.request`. Errors beside those of the file:
         ///
         /// - NOT_FOUND: `REQUEST_NOT_FOUND`, also for a request of someone else
         async fn get_request(
             &self,
             request: tonic::Request<super::GetRequestRequest>,
         ) -> std::result::Result<tonic::Response<super::GetRequestResponse>, tonic::Status>;
+        /// Hands a bundle to its recipient, once (spec 7.5). The same idempotency key gets the same
+        /// bytes again within a short window and until the bundle is consumed.
+        ///
+        /// Scope `context.redeem`. Errors beside those of the file:
+        ///
+        /// - NOT_FOUND: `BUNDLE_NOT_FOUND`, also for a bundle of someone else
+        /// - FAILED_PRECONDITION: `BUNDLE_REPLAY`, `BUNDLE_EXPIRED`, `BUNDLE_REVOKED`
+        /// - ABORTED: `REDEMPTION_IN_PROGRESS` with `RetryInfo`
+        async fn redeem_bundle(
+            &self,
+            request: tonic::Request<super::RedeemBundleRequest>,
+        ) -> std::result::Result<tonic::Response<super::RedeemBundleResponse>, tonic::Status>;
+        /// Says where a bundle of the caller's stands, so that a revocation is known before use.
+        ///
+        /// Scope `context.redeem`. Errors beside those of the file:
+        ///
+        /// - NOT_FOUND: `BUNDLE_NOT_FOUND`, also for a bundle of someone else
+        async fn check_bundle(
+            &self,
+            request: tonic::Request<super::CheckBundleRequest>,
+        ) -> std::result::Result<tonic::Response<super::CheckBundleResponse>, tonic::Status>;
+        /// Takes a receipt that the caller made about a bundle it redeemed (spec 7.8, 8.2 step 9). A
+        /// repeat returns the same place.
+        ///
+        /// Scope `receipt.write`. Errors beside those of the file:
+        ///
+        /// - INVALID_ARGUMENT: `DOCUMENT_TOO_LARGE`, or the code of the violated rule of the receipt
+        /// - NOT_FOUND: `BUNDLE_NOT_FOUND`, also for a bundle of someone else
+        /// - PERMISSION_DENIED: `RECEIPT_OUTSIDE_CONTRACT`
+        /// - FAILED_PRECONDITION: `BUNDLE_NOT_REDEEMED`
+        /// - ALREADY_EXISTS: `RECEIPT_REPLAY_CONFLICT`, when the bundle was consumed before
+        async fn submit_receipt(
+            &self,
+            request: tonic::Request<super::SubmitReceiptRequest>,
+        ) -> std::result::Result<tonic::Response<super::SubmitReceiptResponse>, tonic::Status>;
+        /// Reads a receipt that the caller is the actor of.
+        ///
+        /// Scope `receipt.read`. Errors beside those of the file:
+        ///
+        /// - NOT_FOUND: `RECEIPT_NOT_FOUND`, also for a receipt of someone else
+        async fn get_receipt(
+            &self,
+            request: tonic::Request<super::GetReceiptRequest>,
+        ) -> std::result::Result<tonic::Response<super::GetReceiptResponse>, tonic::Status>;
+        /// Takes a proposal for a memory update about the subject of a bundle that the caller redeemed
+        /// (spec 7.7, 8.4). It changes nothing until it is validated and approved. A repeat returns the
+        /// same state.
+        ///
+        /// Scope `memory.propose`. Errors beside those of the file:
+        ///
+        /// - INVALID_ARGUMENT: `DOCUMENT_TOO_LARGE`, or the code of the violated rule of the proposal
+        /// - NOT_FOUND: `EXCHANGE_NOT_FOUND`, when no exchange with the caller has this subject alias
+        /// - PERMISSION_DENIED: `SUBMITTER_MISMATCH`
+        /// - FAILED_PRECONDITION: `EXCHANGE_EXPIRED`, `SUBJECT_ERASED`
+        async fn submit_proposal(
+            &self,
+            request: tonic::Request<super::SubmitProposalRequest>,
+        ) -> std::result::Result<tonic::Response<super::SubmitProposalResponse>, tonic::Status>;
     }
-    /// Takes context requests from the outside and reports what became of them.
+    /// Takes context requests from the outside, reports what became of them, and serves the
+    /// recipients of bundles.
     ///
-    /// Callers: any requester with an access token of scope `context.request` or a client
+    /// Callers: anyone with an access token that has the scope of the rpc, or with a client
     /// certificate. Tenant, principal, client instance and authentication method are taken from that
     /// credential only, never from a message.
     #[derive(Debug)]
@@ -461,6 +803,213 @@ pub mod exchange_service_server {
                     };
                     Box::pin(fut)
                 }
+                "/contextlayer.exchange.v1.ExchangeService/RedeemBundle" => {
+                    #[allow(non_camel_case_types)]
+                    struct RedeemBundleSvc<T: ExchangeService>(pub Arc<T>);
+                    impl<T: ExchangeService> tonic::server::UnaryService<super::RedeemBundleRequest>
+                        for RedeemBundleSvc<T>
+                    {
+                        type Response = super::RedeemBundleResponse;
+                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::RedeemBundleRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ExchangeService>::redeem_bundle(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = RedeemBundleSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/contextlayer.exchange.v1.ExchangeService/CheckBundle" => {
+                    #[allow(non_camel_case_types)]
+                    struct CheckBundleSvc<T: ExchangeService>(pub Arc<T>);
+                    impl<T: ExchangeService> tonic::server::UnaryService<super::CheckBundleRequest>
+                        for CheckBundleSvc<T>
+                    {
+                        type Response = super::CheckBundleResponse;
+                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CheckBundleRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ExchangeService>::check_bundle(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CheckBundleSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/contextlayer.exchange.v1.ExchangeService/SubmitReceipt" => {
+                    #[allow(non_camel_case_types)]
+                    struct SubmitReceiptSvc<T: ExchangeService>(pub Arc<T>);
+                    impl<T: ExchangeService>
+                        tonic::server::UnaryService<super::SubmitReceiptRequest>
+                        for SubmitReceiptSvc<T>
+                    {
+                        type Response = super::SubmitReceiptResponse;
+                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::SubmitReceiptRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ExchangeService>::submit_receipt(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = SubmitReceiptSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/contextlayer.exchange.v1.ExchangeService/GetReceipt" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetReceiptSvc<T: ExchangeService>(pub Arc<T>);
+                    impl<T: ExchangeService> tonic::server::UnaryService<super::GetReceiptRequest>
+                        for GetReceiptSvc<T>
+                    {
+                        type Response = super::GetReceiptResponse;
+                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetReceiptRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ExchangeService>::get_receipt(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetReceiptSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/contextlayer.exchange.v1.ExchangeService/SubmitProposal" => {
+                    #[allow(non_camel_case_types)]
+                    struct SubmitProposalSvc<T: ExchangeService>(pub Arc<T>);
+                    impl<T: ExchangeService>
+                        tonic::server::UnaryService<super::SubmitProposalRequest>
+                        for SubmitProposalSvc<T>
+                    {
+                        type Response = super::SubmitProposalResponse;
+                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::SubmitProposalRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ExchangeService>::submit_proposal(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = SubmitProposalSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
                 _ => Box::pin(async move {
                     let mut response = http::Response::new(tonic::body::Body::default());
                     let headers = response.headers_mut();
@@ -501,6 +1050,62 @@ impl ::core::fmt::Debug for SubmitRequestRequest {
         f.debug_struct("SubmitRequestRequest")
             .field("request", &format_args!("{} bytes", self.request.len()))
             .field("idempotency_key", &self.idempotency_key)
+            .finish()
+    }
+}
+/// Shows the length of what must stay hidden, never its bytes.
+impl ::core::fmt::Debug for RedeemBundleResponse {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("RedeemBundleResponse")
+            .field("envelope", &format_args!("{} bytes", self.envelope.len()))
+            .field(
+                "scope_statement",
+                &format_args!("{} bytes", self.scope_statement.len()),
+            )
+            .field(
+                "scope_signature",
+                &format_args!("{} bytes", self.scope_signature.len()),
+            )
+            .field("notes", &format_args!("{} bytes", self.notes.len()))
+            .field(
+                "notes_signature",
+                &format_args!("{} bytes", self.notes_signature.len()),
+            )
+            .finish()
+    }
+}
+/// Shows the length of what must stay hidden, never its bytes.
+impl ::core::fmt::Debug for SubmitReceiptRequest {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("SubmitReceiptRequest")
+            .field("bundle_ref", &self.bundle_ref)
+            .field("receipt", &format_args!("{} bytes", self.receipt.len()))
+            .finish()
+    }
+}
+/// Shows the length of what must stay hidden, never its bytes.
+impl ::core::fmt::Debug for GetReceiptResponse {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("GetReceiptResponse")
+            .field("receipt", &format_args!("{} bytes", self.receipt.len()))
+            .field("sequence", &self.sequence)
+            .finish()
+    }
+}
+/// Shows the length of what must stay hidden, never its bytes.
+impl ::core::fmt::Debug for SubmitProposalRequest {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("SubmitProposalRequest")
+            .field("proposal", &format_args!("{} bytes", self.proposal.len()))
+            .finish()
+    }
+}
+/// Shows the length of what must stay hidden, never its bytes.
+impl ::core::fmt::Debug for SubmitProposalResponse {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("SubmitProposalResponse")
+            .field("proposal_ref", &self.proposal_ref)
+            .field("proposal", &format_args!("{} bytes", self.proposal.len()))
             .finish()
     }
 }
