@@ -24,7 +24,7 @@
 //! | issue a bundle | [`projection`], [`issue`] |
 //! | open and use one | [`envelope`], [`session`], [`memory`] |
 //! | write and verify receipts | [`receipt`], [`log`], [`anchor`] |
-//! | grant across services | [`grant`], [`notes`] |
+//! | grant across services | [`grant`], [`notes`], [`trust`] |
 //! | know predicates, keep denied values back | [`vocabulary`], [`leak`] |
 //!
 //! Every refusal is a [`refusal::Refusal`] with a stable code and never a part of the input.
@@ -61,5 +61,6 @@ pub mod scalar;
 pub mod session;
 pub mod time;
 pub mod transform;
+pub mod trust;
 pub mod urn;
 pub mod vocabulary;
