@@ -273,7 +273,7 @@ codes! {
     GrantMismatch = "GRANT_MISMATCH", "the grant's documents do not belong together";
     BundleOutsideGrant = "BUNDLE_OUTSIDE_GRANT", "the bundle goes beyond what was granted";
     InvalidVocabulary = "INVALID_VOCABULARY", "the list of predicates departs from its form";
-    InvalidTrustFile = "INVALID_TRUST_FILE", "the list of trusted keys departs from its form";
+    InvalidTrustFile = "INVALID_TRUST_FILE", "the file of trusted keys departs from its form";
     NotesMismatch = "NOTES_MISMATCH", "the disclosure notes belong to another bundle";
 
     // Other objects.
