@@ -76,7 +76,9 @@ impl Config {
         let secrets = self.key_files(host).load()?;
         let trust = self.trust_file.unwrap_or_else(|| home.join("trust.json"));
         let trust = Trust::load(trust)?;
-        let data = self.data_dir.unwrap_or_else(|| home.join("data").join(PROCESS));
+        let data = self
+            .data_dir
+            .unwrap_or_else(|| home.join("data").join(PROCESS));
         std::fs::create_dir_all(&data)?;
         let engine: Arc<dyn Engine> = Arc::new(RocksEngine::open(&data)?);
         let random = Arc::new(SystemRandom::new());

@@ -140,9 +140,7 @@ impl Error {
             Self::OperationConflict => "OPERATION_CONFLICT",
             Self::ReceiptStoreUnavailable => "RECEIPT_STORE_UNAVAILABLE",
             Self::Store(StoreError::Corrupt) => "STORE_CORRUPT",
-            Self::Store(StoreError::Conflict | StoreError::Unavailable(_)) => {
-                "SERVICE_UNAVAILABLE"
-            }
+            Self::Store(StoreError::Conflict | StoreError::Unavailable(_)) => "SERVICE_UNAVAILABLE",
             Self::Internal => "INTERNAL",
         }
     }
@@ -191,9 +189,10 @@ impl Error {
                 Code::AlreadyExists,
                 "the operation id was used for something else",
             ),
-            Self::ReceiptStoreUnavailable => {
-                retryable(Code::Unavailable, "a receipt cannot be written; repeat the call")
-            }
+            Self::ReceiptStoreUnavailable => retryable(
+                Code::Unavailable,
+                "a receipt cannot be written; repeat the call",
+            ),
             Self::Store(StoreError::Conflict | StoreError::Unavailable(_)) => retryable(
                 Code::Unavailable,
                 "the operation is not settled; repeat the call",

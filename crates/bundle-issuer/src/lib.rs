@@ -80,7 +80,10 @@ const CALLERS: [(&str, &[&str]); 5] = [
         "/contextlayer.bundle.v1.BundleService/IssueBundle",
         POLICY_ENGINE,
     ),
-    ("/contextlayer.bundle.v1.BundleService/RedeemBundle", GATEWAY),
+    (
+        "/contextlayer.bundle.v1.BundleService/RedeemBundle",
+        GATEWAY,
+    ),
     ("/contextlayer.bundle.v1.BundleService/CheckBundle", GATEWAY),
     (
         "/contextlayer.bundle.v1.BundleService/RecordConsumerReceipt",

@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
+use cl_bundle_issuer::config::Config;
 use cl_host::Process;
 use cl_host::tls::ServerTls;
-use cl_bundle_issuer::config::Config;
 
 fn main() -> ExitCode {
     let process = Process {

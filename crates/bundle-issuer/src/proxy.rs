@@ -45,7 +45,12 @@ impl Proxy for GrpcProxy {
         if let Some(deadline) = deadline {
             deadline.limit(&mut request);
         }
-        Ok(self.client.clone().project_claims(request).await?.into_inner())
+        Ok(self
+            .client
+            .clone()
+            .project_claims(request)
+            .await?
+            .into_inner())
     }
 }
 

@@ -31,8 +31,11 @@ use crate::error::Error;
 /// **What if absent?** `Ok(None)`.
 pub trait Store: Send + Sync {
     /// What is known about issuing under a decision.
-    fn issue(&self, tenant: &TenantName, decision: &DecisionId)
-    -> Result<Option<StoredIssue>, StoreError>;
+    fn issue(
+        &self,
+        tenant: &TenantName,
+        decision: &DecisionId,
+    ) -> Result<Option<StoredIssue>, StoreError>;
 
     /// Takes a decision for one attempt to issue, in place of what was read.
     fn claim(
@@ -62,8 +65,11 @@ pub trait Store: Send + Sync {
     fn is_barred(&self, tenant: &TenantName, names: &[Target]) -> Result<bool, StoreError>;
 
     /// A bundle.
-    fn bundle(&self, tenant: &TenantName, id: &BundleId)
-    -> Result<Option<StoredBundle>, StoreError>;
+    fn bundle(
+        &self,
+        tenant: &TenantName,
+        id: &BundleId,
+    ) -> Result<Option<StoredBundle>, StoreError>;
 
     /// The content of a bundle; none once nobody can have it.
     fn content(&self, tenant: &TenantName, id: &BundleId) -> Result<Option<Content>, StoreError>;

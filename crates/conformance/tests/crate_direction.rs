@@ -13,6 +13,10 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ("cl-wire", &["cl-model"]),
     ("cl-host", &["cl-model"]),
     (
+        "cl-bundle-issuer",
+        &["cl-host", "cl-kv", "cl-model", "cl-wire"],
+    ),
+    (
         "cl-policy-engine",
         &["cl-host", "cl-kv", "cl-model", "cl-wire"],
     ),
@@ -20,6 +24,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
         "cl-receipt-store",
         &["cl-host", "cl-kv", "cl-model", "cl-wire"],
     ),
+    ("cl-semantic-proxy", &["cl-host", "cl-model", "cl-wire"]),
     ("cl-conformance", &["cl-model"]),
 ];
 

@@ -87,9 +87,10 @@ impl Error {
                 self.code(),
                 "the grant does not allow this call",
             ),
-            Self::Vault(VaultRefusal::Unavailable) => {
-                retryable(self.code(), "the vault did not answer; nothing was disclosed")
-            }
+            Self::Vault(VaultRefusal::Unavailable) => retryable(
+                self.code(),
+                "the vault did not answer; nothing was disclosed",
+            ),
             Self::Vault(VaultRefusal::Receipts) | Self::ReceiptStoreUnavailable => retryable(
                 self.code(),
                 "no receipt can be written; nothing was disclosed",

@@ -115,7 +115,13 @@ impl Receipts for GrpcReceipts {
             page_size: PAGE,
             page_token: String::new(),
         };
-        Ok(self.client.clone().list_open(request).await?.into_inner().intents)
+        Ok(self
+            .client
+            .clone()
+            .list_open(request)
+            .await?
+            .into_inner()
+            .intents)
     }
 }
 
@@ -131,6 +137,9 @@ pub(crate) fn timestamp(time: UnixTime) -> Timestamp {
 
 pub(crate) fn time(timestamp: &Timestamp) -> UnixTime {
     let milliseconds = i64::from(timestamp.nanos / 1_000_000);
-    let milliseconds = timestamp.seconds.saturating_mul(1000).saturating_add(milliseconds);
+    let milliseconds = timestamp
+        .seconds
+        .saturating_mul(1000)
+        .saturating_add(milliseconds);
     UnixTime::from_milliseconds(milliseconds)
 }

@@ -21,13 +21,13 @@ use opentelemetry::KeyValue;
 use opentelemetry::metrics::Counter;
 use serde_json::json;
 
+use crate::Deps;
 use crate::core::evidence::{Ended, Evidence, Routing};
 use crate::core::names::Names;
 use crate::core::projection::{Projected, Projector};
 use crate::error::Error;
 use crate::receipts::Receipts;
 use crate::vault::{self, Vault, VaultRefusal};
-use crate::Deps;
 
 /// How long an announced projection may take by the receipt store's clock. Longer than any call.
 const INTENT_SECONDS: u64 = 120;
@@ -105,7 +105,9 @@ impl SemanticProxy {
             },
             Err(error) => Ended::Refused(error.code()),
         };
-        let members = evidence.members(&ended, self.now()).map_err(|_| Error::Internal)?;
+        let members = evidence
+            .members(&ended, self.now())
+            .map_err(|_| Error::Internal)?;
         let written = self.receipts.complete((&routing).into(), members).await;
         let result = match &ended {
             Ended::Projected { .. } => "projected",

@@ -16,7 +16,9 @@ use cl_wire::vault::v1::{self as wire, ResolveClaimsRequest, ResolveClaimsRespon
 use prost_types::Timestamp;
 use tonic::{Code, Request, Status};
 
-use crate::core::claim::{LeakGuard, MAX_CLAIMS, MAX_HANDLES, RawClaim, Resolved, Validity, Violation};
+use crate::core::claim::{
+    LeakGuard, MAX_CLAIMS, MAX_HANDLES, RawClaim, Resolved, Validity, Violation,
+};
 use crate::receipts::time;
 
 /// The largest value of one claim, in bytes of canonical JSON.
@@ -61,7 +63,12 @@ impl Vault for GrpcVault {
         if let Some(deadline) = deadline {
             deadline.limit(&mut request);
         }
-        Ok(self.client.clone().resolve_claims(request).await?.into_inner())
+        Ok(self
+            .client
+            .clone()
+            .resolve_claims(request)
+            .await?
+            .into_inner())
     }
 }
 
@@ -115,7 +122,9 @@ pub fn read(answer: ResolveClaimsResponse, grant: &VerifiedGrant) -> Result<Reso
     let claims = answer.claims.into_iter();
     let claims = claims.map(|claim| read_claim(claim, is_minted));
     Ok(Resolved {
-        claims: claims.collect::<Option<_>>().ok_or(Violation::OutsidePlan)?,
+        claims: claims
+            .collect::<Option<_>>()
+            .ok_or(Violation::OutsidePlan)?,
         withheld: answer.withheld,
         guard: answer
             .leak_guard

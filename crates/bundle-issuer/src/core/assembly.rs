@@ -101,7 +101,11 @@ impl Assembly<'_> {
         })
     }
 
-    fn notes(&self, bundle: &ScopedContextBundle, digest: Digest) -> Result<DisclosureNotes, Refusal> {
+    fn notes(
+        &self,
+        bundle: &ScopedContextBundle,
+        digest: Digest,
+    ) -> Result<DisclosureNotes, Refusal> {
         let decided = &self.grant.decision().decision().transform_requirements;
         let effects = Effects::of(decided);
         let mut known = HashMap::with_capacity(self.items.len());

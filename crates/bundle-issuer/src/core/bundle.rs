@@ -276,10 +276,22 @@ mod tests {
             assert_eq!(on(state, None, key("k"), 29), OnRedemption::Replay);
             assert_eq!(on(state, None, None, 29), OnRedemption::Replay);
         }
-        assert_eq!(on(State::Redeemed, key("k"), key("k"), 30), OnRedemption::Replay);
-        assert_eq!(on(State::Consumed, key("k"), key("k"), 21), OnRedemption::Replay);
-        assert_eq!(on(State::Revoked, key("k"), key("k"), 21), OnRedemption::Revoked);
-        assert_eq!(on(State::Expired, key("k"), key("k"), 21), OnRedemption::Expired);
+        assert_eq!(
+            on(State::Redeemed, key("k"), key("k"), 30),
+            OnRedemption::Replay
+        );
+        assert_eq!(
+            on(State::Consumed, key("k"), key("k"), 21),
+            OnRedemption::Replay
+        );
+        assert_eq!(
+            on(State::Revoked, key("k"), key("k"), 21),
+            OnRedemption::Revoked
+        );
+        assert_eq!(
+            on(State::Expired, key("k"), key("k"), 21),
+            OnRedemption::Expired
+        );
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use cl_model::alias::AliasScheme;
 use cl_model::canonical;
 use cl_model::grant::VerifiedGrant;
-use cl_model::json::{self, Limits};
 use cl_model::json::read::Nullable;
+use cl_model::json::{self, Limits};
 use cl_model::list::List;
 use cl_model::notes::TransformReport;
 use cl_model::object::{ClaimStatus, Validity};
@@ -50,7 +50,10 @@ pub struct Disclosed {
 pub struct OutsidePlan;
 
 /// The items of an answer. One that departs from the plan refuses all of them.
-pub fn read(items: Vec<ProjectedItem>, grant: &VerifiedGrant) -> Result<Vec<Disclosed>, OutsidePlan> {
+pub fn read(
+    items: Vec<ProjectedItem>,
+    grant: &VerifiedGrant,
+) -> Result<Vec<Disclosed>, OutsidePlan> {
     if items.len() > MAX_ITEMS {
         return Err(OutsidePlan);
     }

@@ -47,11 +47,20 @@ pub struct Writer<'a> {
 
 impl Writer<'_> {
     /// A bundle was issued from a decision.
-    pub fn issued(&self, bundle: &Bundle, decision: Digest, items: usize) -> Result<Vec<u8>, Refusal> {
-        self.about(bundle, Operation::Issue, "A bundle was issued for one recipient.")
-            .with_digests(decision, bundle.digest)
-            .with_metadata("items", &items.to_string())
-            .members()
+    pub fn issued(
+        &self,
+        bundle: &Bundle,
+        decision: Digest,
+        items: usize,
+    ) -> Result<Vec<u8>, Refusal> {
+        self.about(
+            bundle,
+            Operation::Issue,
+            "A bundle was issued for one recipient.",
+        )
+        .with_digests(decision, bundle.digest)
+        .with_metadata("items", &items.to_string())
+        .members()
     }
 
     /// No bundle can be issued under a decision.
@@ -72,14 +81,23 @@ impl Writer<'_> {
 
     /// A bundle is handed out to its recipient.
     pub fn delivered(&self, bundle: &Bundle, envelope: &[u8]) -> Result<Vec<u8>, Refusal> {
-        self.about(bundle, Operation::Deliver, "A bundle was handed out to its recipient.")
-            .with_digests(bundle.digest, Digest::of_bytes(envelope))
-            .members()
+        self.about(
+            bundle,
+            Operation::Deliver,
+            "A bundle was handed out to its recipient.",
+        )
+        .with_digests(bundle.digest, Digest::of_bytes(envelope))
+        .members()
     }
 
     /// Bundles were ended. The receipt refers to the bundle if there is exactly one; otherwise its
     /// subject is a name of this operation only.
-    pub fn revoked(&self, bundles: &[&Bundle], target: Digest, reason: &str) -> Result<Vec<u8>, Refusal> {
+    pub fn revoked(
+        &self,
+        bundles: &[&Bundle],
+        target: Digest,
+        reason: &str,
+    ) -> Result<Vec<u8>, Refusal> {
         const SUMMARY: &str = "Bundles were ended before their time.";
 
         let nobody = Alias::from_digest(Digest::of_bytes(self.operation_id.as_str().as_bytes()));
@@ -97,7 +115,12 @@ impl Writer<'_> {
             .members()
     }
 
-    fn about<'d>(&'d self, bundle: &'d Bundle, operation: Operation, summary: &'d str) -> Draft<'d> {
+    fn about<'d>(
+        &'d self,
+        bundle: &'d Bundle,
+        operation: Operation,
+        summary: &'d str,
+    ) -> Draft<'d> {
         self.draft(operation, &bundle.alias, Outcome::Success, summary)
             .about(
                 bundle.request.as_str(),

@@ -68,7 +68,9 @@ pub(super) fn receipt(
 }
 
 pub(super) fn revoke(message: wire::RevokeBundlesRequest) -> Result<RevokeCall, Error> {
-    let target = message.target.ok_or_else(|| invalid("target", "REQUIRED"))?;
+    let target = message
+        .target
+        .ok_or_else(|| invalid("target", "REQUIRED"))?;
     let reason = Some(message.reason).filter(|reason| reason.len() <= MAX_REASON_BYTES);
     let reason = reason.and_then(Name::new);
     Ok(RevokeCall {
@@ -87,7 +89,9 @@ fn read_target(target: &revoke_request::Target) -> Result<Target, Error> {
         ),
         revoke_request::Target::DecisionRef(text) => (
             "decision_ref",
-            bounded(text).and_then(DecisionId::parse).map(Target::Decision),
+            bounded(text)
+                .and_then(DecisionId::parse)
+                .map(Target::Decision),
         ),
         revoke_request::Target::SubjectAlias(text) => (
             "subject_alias",
@@ -95,7 +99,9 @@ fn read_target(target: &revoke_request::Target) -> Result<Target, Error> {
         ),
         revoke_request::Target::ProvenanceRef(text) => (
             "provenance_ref",
-            bounded(text).and_then(ProvenanceRef::parse).map(Target::Source),
+            bounded(text)
+                .and_then(ProvenanceRef::parse)
+                .map(Target::Source),
         ),
     };
     read.ok_or_else(|| invalid(field, "NOT_AN_IDENTIFIER"))

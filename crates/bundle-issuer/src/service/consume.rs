@@ -65,7 +65,9 @@ impl BundleIssuer {
             if read.bundle.state != State::Redeemed {
                 return Ok(());
             }
-            let next = read.bundle.turned(State::Consumed, &self.times, self.time.now());
+            let next = read
+                .bundle
+                .turned(State::Consumed, &self.times, self.time.now());
             let stored = blocking(&self.store, move |store| {
                 store.change(&Change {
                     read: &read,
@@ -95,7 +97,10 @@ fn is_within_contract(receipt: &Receipt, bundle: &Bundle) -> bool {
         && receipt.bundle_ref.get() == Some(&bundle.id)
         && receipt.decision_ref.get() == Some(&bundle.decision)
         && receipt.request_ref.get() == Some(&bundle.request)
-        && receipt.policy_snapshot.get().is_none_or(|policy| *policy == bundle.policy)
+        && receipt
+            .policy_snapshot
+            .get()
+            .is_none_or(|policy| *policy == bundle.policy)
         && bundle.operations.contains(&receipt.operation)
 }
 

@@ -243,11 +243,7 @@ impl BundleIssuer {
         })
     }
 
-    async fn stored(
-        &self,
-        tenant: &TenantName,
-        id: &BundleId,
-    ) -> Result<StoredBundle, Error> {
+    async fn stored(&self, tenant: &TenantName, id: &BundleId) -> Result<StoredBundle, Error> {
         let (tenant, id) = (tenant.clone(), id.clone());
         let stored = blocking(&self.store, move |store| store.bundle(&tenant, &id)).await?;
         stored.ok_or(Error::Store(StoreError::Corrupt))

@@ -77,7 +77,10 @@ impl BundleIssuer {
     ) -> Result<Delivery, Error> {
         let operation = content(&call.key);
         let tenant = &call.key.tenant;
-        match self.check_operation(tenant, &call.operation_id, operation).await? {
+        match self
+            .check_operation(tenant, &call.operation_id, operation)
+            .await?
+        {
             Used::New => {}
             // The same call twice at once, and the other one was faster.
             Used::Same => return Err(StoreError::Conflict.into()),
@@ -147,7 +150,10 @@ impl BundleIssuer {
 
     async fn content(&self, call: &RedeemCall) -> Result<Option<Content>, Error> {
         let key = call.key.clone();
-        blocking(&self.store, move |store| store.content(&key.tenant, &key.id)).await
+        blocking(&self.store, move |store| {
+            store.content(&key.tenant, &key.id)
+        })
+        .await
     }
 }
 

@@ -10,9 +10,7 @@ use super::{ATTEMPTS, BundleIssuer, Used};
 use crate::core::bundle::{Bundle, State};
 use crate::core::evidence::Operation;
 use crate::error::Error;
-use crate::store::{
-    Follow, OutboxEntry, Revocation, StoreError, StoredBundle, Target, blocking,
-};
+use crate::store::{Follow, OutboxEntry, Revocation, StoreError, StoredBundle, Target, blocking};
 
 /// The most bundles that one call ends. Every name that can be given belongs to one exchange, and
 /// an exchange has one bundle.
@@ -37,7 +35,10 @@ impl BundleIssuer {
             match self.try_revoke(call).await {
                 Err(Error::Store(StoreError::Conflict)) => {}
                 result => {
-                    self.count("revoke", result.as_ref().map_or_else(Error::code, |_| "revoked"));
+                    self.count(
+                        "revoke",
+                        result.as_ref().map_or_else(Error::code, |_| "revoked"),
+                    );
                     return result;
                 }
             }
@@ -57,7 +58,9 @@ impl BundleIssuer {
             return Err(Error::BundleNotFound);
         }
         let now = self.time.now();
-        let bundles = ended(found, |bundle| bundle.turned(State::Revoked, &self.times, now));
+        let bundles = ended(found, |bundle| {
+            bundle.turned(State::Revoked, &self.times, now)
+        });
         let entry = self.entry(call, &bundles, operation, now)?;
         let count = u32::try_from(bundles.len()).unwrap_or(u32::MAX);
         let target = call.target.clone();
@@ -112,7 +115,9 @@ fn ended(
     found: Vec<StoredBundle>,
     turn: impl Fn(&Bundle) -> Bundle,
 ) -> Vec<(StoredBundle, Bundle)> {
-    let alive = found.into_iter().filter(|read| !read.bundle.state.is_final());
+    let alive = found
+        .into_iter()
+        .filter(|read| !read.bundle.state.is_final());
     alive
         .map(|read| {
             let next = turn(&read.bundle);

@@ -165,7 +165,9 @@ impl Store for KvStore {
     }
 
     fn content(&self, tenant: &TenantName, id: &BundleId) -> Result<Option<Content>, StoreError> {
-        let found = self.sealed.get(key(tenant, CONTENT)?.private(id.as_str()))?;
+        let found = self
+            .sealed
+            .get(key(tenant, CONTENT)?.private(id.as_str()))?;
         found
             .map(|opened| records::decode_content(&opened.value))
             .transpose()
@@ -209,7 +211,11 @@ impl Store for KvStore {
         limit: usize,
     ) -> Result<Vec<BundleId>, StoreError> {
         match target {
-            Target::Bundle(id) => Ok(self.bundle(tenant, id)?.map(|_| id.clone()).into_iter().collect()),
+            Target::Bundle(id) => Ok(self
+                .bundle(tenant, id)?
+                .map(|_| id.clone())
+                .into_iter()
+                .collect()),
             Target::Decision(decision) => Ok(match self.issue(tenant, decision)? {
                 Some(StoredIssue {
                     issue: Issue::Issued(id),
@@ -220,7 +226,9 @@ impl Store for KvStore {
             Target::Alias(_) | Target::Source(_) => {
                 let prefix = key(tenant, CARRIES)?.private(target.as_str());
                 let found = self.sealed.scan(&Range::of(prefix, limit))?;
-                let ids = found.iter().map(|entry| records::decode_id(&entry.opened.value));
+                let ids = found
+                    .iter()
+                    .map(|entry| records::decode_id(&entry.opened.value));
                 ids.collect()
             }
         }

@@ -157,9 +157,17 @@ pub(super) fn encode_bundle(bundle: &Bundle) -> Vec<u8> {
         policy: bundle.policy.to_string(),
         alias: bundle.alias.as_str().to_owned(),
         subject_tag: bundle.subject_tag.clone(),
-        sources: bundle.sources.iter().map(|it| it.as_str().to_owned()).collect(),
+        sources: bundle
+            .sources
+            .iter()
+            .map(|it| it.as_str().to_owned())
+            .collect(),
         digest: bundle.digest.to_string(),
-        operations: bundle.operations.iter().map(|it| it.as_str().to_owned()).collect(),
+        operations: bundle
+            .operations
+            .iter()
+            .map(|it| it.as_str().to_owned())
+            .collect(),
         expires_at_ms: bundle.expires_at.milliseconds(),
         grant_ends_ms: bundle.grant_ends.milliseconds(),
         state: bundle.state.as_str().to_owned(),

@@ -30,7 +30,13 @@ impl Names {
     ///
     /// The same value has the same name within the exchange, whatever the case of its letters and
     /// the space around it, and an unrelated one in every other.
-    pub fn of(&self, tenant: &str, decision: &DecisionId, datatype: Datatype, value: &Value) -> String {
+    pub fn of(
+        &self,
+        tenant: &str,
+        decision: &DecisionId,
+        datatype: Datatype,
+        value: &Value,
+    ) -> String {
         let value = match value.as_str() {
             Some(text) => Value::from(text.trim().to_lowercase()),
             None => value.clone(),

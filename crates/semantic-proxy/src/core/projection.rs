@@ -79,7 +79,11 @@ impl<'a> Projector<'a> {
         now: UnixTime,
     ) -> Self {
         let decided = &grant.decision().decision().transform_requirements;
-        let planned = grant.plan().rules.iter().flat_map(|rule| rule.transforms.iter());
+        let planned = grant
+            .plan()
+            .rules
+            .iter()
+            .flat_map(|rule| rule.transforms.iter());
         let transforms: Vec<Transform> = decided.iter().chain(planned).cloned().collect();
         Self {
             grant,
@@ -212,7 +216,10 @@ fn whole(datatype: Datatype, value: &Value) -> Result<Shape, Violation> {
         }
         Datatype::Money => {
             let money = Money::read(value).ok_or(Violation::ValueNotOfDatatype)?;
-            let amount = value.get("amount").and_then(Value::as_str).unwrap_or_default();
+            let amount = value
+                .get("amount")
+                .and_then(Value::as_str)
+                .unwrap_or_default();
             let words = format!("{} {amount}", money.currency);
             (value.clone(), words, Form::Bare, false)
         }

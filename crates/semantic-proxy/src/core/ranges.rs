@@ -49,7 +49,11 @@ struct Size {
 fn size_of_number(value: &Value) -> Option<Size> {
     let number = value.as_number()?;
     // Whole numbers are exact; their neighbours in binary could be on the other side of a power.
-    if let Some(whole) = number.as_i64().map(i128::from).or(number.as_u64().map(i128::from)) {
+    if let Some(whole) = number
+        .as_i64()
+        .map(i128::from)
+        .or(number.as_u64().map(i128::from))
+    {
         let magnitude = whole.unsigned_abs();
         return Some(Size {
             is_negative: whole < 0,
@@ -111,7 +115,10 @@ mod tests {
             (json!(-0.5), "-1 to 0"),
             (json!(-1), "-10 to -1"),
             (json!(-10), "-100 to -10"),
-            (json!(999_999_999_999_999_i64), "100000000000000 to 1000000000000000"),
+            (
+                json!(999_999_999_999_999_i64),
+                "100000000000000 to 1000000000000000",
+            ),
             (json!(1_000_000_000_000_000_i64), "1000000000000000 or more"),
             (json!(1e300), "1000000000000000 or more"),
             (json!(-1e300), "-1000000000000000 or less"),

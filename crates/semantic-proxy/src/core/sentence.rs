@@ -91,7 +91,10 @@ impl<'a> Sentence<'a> {
     /// what `cut` leaves.
     pub fn fit(&self, value: &str, cut: impl Fn(&str) -> String) -> String {
         let around = self.with("").chars().count();
-        let mut value: String = value.chars().take(MAX_CHARS.saturating_sub(around)).collect();
+        let mut value: String = value
+            .chars()
+            .take(MAX_CHARS.saturating_sub(around))
+            .collect();
         loop {
             let whole = self.with(&value);
             let left = cut(&whole);
@@ -123,9 +126,21 @@ impl<'a> Sentence<'a> {
 fn unquoted(text: &str) -> String {
     text.chars()
         .map(|character| match character {
-            '"' | '`' | '\u{ab}' | '\u{bb}' | '\u{2dd}' | '\u{201c}'..='\u{201f}'
-            | '\u{2033}' | '\u{2036}' | '\u{2039}' | '\u{203a}' | '\u{275d}' | '\u{275e}'
-            | '\u{300c}'..='\u{300f}' | '\u{301d}'..='\u{301f}' | '\u{ff02}' => '\'',
+            '"'
+            | '`'
+            | '\u{ab}'
+            | '\u{bb}'
+            | '\u{2dd}'
+            | '\u{201c}'..='\u{201f}'
+            | '\u{2033}'
+            | '\u{2036}'
+            | '\u{2039}'
+            | '\u{203a}'
+            | '\u{275d}'
+            | '\u{275e}'
+            | '\u{300c}'..='\u{300f}'
+            | '\u{301d}'..='\u{301f}'
+            | '\u{ff02}' => '\'',
             '\\' | '\u{ff3c}' | '\u{fe68}' => '/',
             other => other,
         })

@@ -19,8 +19,7 @@ pub(super) fn call(
     let operation_id = OperationId::parse(&message.operation_id);
     Ok(Call {
         tenant: tenant.ok_or_else(|| invalid("tenant", "NOT_A_TENANT"))?,
-        operation_id: operation_id
-            .ok_or_else(|| invalid("operation_id", "NOT_AN_OPERATION_ID"))?,
+        operation_id: operation_id.ok_or_else(|| invalid("operation_id", "NOT_AN_OPERATION_ID"))?,
         grant: SignedGrant::read(message.grant)?,
         request: request(&message.request).map_err(Error::Request)?,
         request_bytes: message.request,
