@@ -14,6 +14,10 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ("cl-wire", &["cl-model"]),
     ("cl-host", &["cl-model"]),
     (
+        "cl-bundle-issuer",
+        &["cl-host", "cl-kv", "cl-model", "cl-wire"],
+    ),
+    (
         "cl-policy-engine",
         &["cl-host", "cl-kv", "cl-model", "cl-wire"],
     ),
@@ -24,6 +28,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ),
     ("cl-clctl", &["cl-host", "cl-model", "cl-pki", "cl-wire"]),
     ("cl-sdk", &["cl-model", "cl-wire"]),
+    ("cl-semantic-proxy", &["cl-host", "cl-model", "cl-wire"]),
     ("cl-conformance", &["cl-model"]),
 ];
 

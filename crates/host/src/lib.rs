@@ -6,8 +6,9 @@
 //! [`tls`] and [`accept`] serve mutual TLS with certificates that reload, [`identity`] and
 //! [`callers`] say who is calling and whether they may, [`client`] calls named peers, [`deadline`]
 //! bounds calls, [`telemetry`] and [`admin`] tell operators what happens, [`clock`] and [`ids`]
-//! inject time and identifiers, [`private`] and [`files`] keep secrets out of sight. It has no
-//! domain: nothing here knows a vault, a grant or a bundle.
+//! inject time and identifiers, [`private`], [`files`] and [`secrets`] keep secrets out of sight,
+//! [`trust`] reads the deployment's public keys. It has no domain: nothing here knows a vault, a
+//! grant or a bundle.
 //!
 //! # Holds
 //!
@@ -42,8 +43,10 @@ pub mod identity;
 pub mod ids;
 pub mod life;
 pub mod private;
+pub mod secrets;
 pub mod status;
 pub mod telemetry;
 pub mod tls;
+pub mod trust;
 
 pub use self::life::{App, BoxError, Callers, Host, HostArgs, Process, run};

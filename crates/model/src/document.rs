@@ -4,6 +4,9 @@
 //! a signature of one kind of document is never one of another.
 
 use std::collections::HashMap;
+use std::fmt;
+
+use serde_json::Value;
 
 use crate::canonical;
 use crate::digest::Digest;
@@ -16,6 +19,52 @@ use crate::scalar::KeyId;
 
 /// The largest signed document, in bytes.
 pub const MAX_DOCUMENT_BYTES: usize = 1024 * 1024;
+
+/// Reads the canonical JSON of an unsigned document, such as a request, of at most
+/// [`MAX_DOCUMENT_BYTES`].
+///
+/// # Errors
+///
+/// [`InvalidBytes`], for bytes that are too many, no strict JSON, or not canonical.
+pub fn read_canonical(bytes: &[u8]) -> Result<Value, InvalidBytes> {
+    if bytes.len() > MAX_DOCUMENT_BYTES {
+        return Err(InvalidBytes::TooLarge);
+    }
+    let value = json::parse(bytes, Limits::network(MAX_DOCUMENT_BYTES))?;
+    if canonical::to_text(&value).as_bytes() != bytes {
+        return Err(InvalidBytes::NotCanonical);
+    }
+    Ok(value)
+}
+
+/// Why bytes are no document of their kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InvalidBytes {
+    /// More bytes than a document may have.
+    TooLarge,
+    /// JSON, but not its canonical form.
+    NotCanonical,
+    /// It violates a rule.
+    Refused(Refusal),
+}
+
+impl fmt::Display for InvalidBytes {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLarge => formatter.write_str("the document is too large"),
+            Self::NotCanonical => formatter.write_str("the document is not canonical JSON"),
+            Self::Refused(refusal) => refusal.fmt(formatter),
+        }
+    }
+}
+
+impl std::error::Error for InvalidBytes {}
+
+impl From<Refusal> for InvalidBytes {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
 
 /// A kind of signed document.
 pub trait Document: FromJson + ToJson {

@@ -206,6 +206,15 @@ impl VerifiedGrant {
         &self.decision
     }
 
+    /// Checks that a bundle stays inside the scope statement.
+    ///
+    /// # Errors
+    ///
+    /// [`Code::BundleOutsideGrant`].
+    pub fn check_bundle(&self, bundle: &VerifiedBundle) -> Result<(), Refusal> {
+        self.scope.check_bundle(bundle)
+    }
+
     fn belongs_together(&self, request: &ContextRequest) -> bool {
         let (scope, plan) = (self.scope(), self.plan());
         let decision = self.decision.decision();

@@ -46,13 +46,16 @@ pub struct Issuance<'a> {
     pub key: &'a SigningKey,
     /// Whether the receipt store is ready.
     pub preflight: Preflight,
+    /// When the bundle ends at the latest, where something beside request and decision says so.
+    pub latest_end: Option<UnixTime>,
     /// The time of issue.
     pub now: UnixTime,
 }
 
 /// A signed bundle whose issue receipt, if one is required, is not durable yet.
 ///
-/// The envelope comes out only through [`PendingEnvelope::release`].
+/// The envelope comes out only through [`PendingEnvelope::release`], or into a store that keeps the
+/// same promise through [`PendingEnvelope::set_aside`].
 pub struct PendingEnvelope {
     envelope: String,
     bundle: ScopedContextBundle,
@@ -65,6 +68,12 @@ impl PendingEnvelope {
     /// The receipt that must be durable first, if the decision requires one.
     pub const fn receipt(&self) -> Option<&Record> {
         self.receipt.as_ref()
+    }
+
+    /// The envelope's canonical text and the bundle in it, for a store that shows them to nobody
+    /// until the issue receipt is durable.
+    pub fn set_aside(self) -> (String, ScopedContextBundle) {
+        (self.envelope, self.bundle)
     }
 
     /// The envelope's canonical text and the bundle in it.
@@ -115,7 +124,7 @@ impl Issuance<'_> {
         })
     }
 
-    /// The earliest end of request, decision and retention.
+    /// The earliest end of request, decision, retention and the given bound.
     fn authorized_until(&self) -> Result<UnixTime, Refusal> {
         let decision = self.decision.decision();
         if !decision.decision.allows() {
@@ -131,6 +140,7 @@ impl Issuance<'_> {
             .instant()
             .min(decision.expires_at.instant())
             .min(self.now.plus_seconds(seconds));
+        let ends = self.latest_end.map_or(ends, |latest| ends.min(latest));
         if ends <= self.now {
             return Err(Code::BundleAuthorizationExpired.into());
         }

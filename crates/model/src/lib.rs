@@ -51,6 +51,7 @@ pub mod log;
 pub mod memory;
 pub mod notes;
 pub mod object;
+pub mod operation;
 pub mod part;
 pub mod policy;
 pub mod projection;

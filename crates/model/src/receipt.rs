@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::canonical;
 use crate::digest::Digest;
 use crate::forbidden::contains_forbidden_material;
 use crate::json::read::{Expected, FromJson, Mismatch};
@@ -27,6 +28,7 @@ pub const MAX_RECEIPT_BYTES: usize = 60 * 1024;
 pub struct Draft<'a> {
     operation: &'a str,
     actor: &'a str,
+    issuer: &'a str,
     subject: &'a str,
     outcome: Outcome,
     user_summary: &'a str,
@@ -57,6 +59,7 @@ impl<'a> Draft<'a> {
         Self {
             operation,
             actor,
+            issuer: DEFAULT_ISSUER,
             subject,
             outcome,
             user_summary,
@@ -74,6 +77,20 @@ impl<'a> Draft<'a> {
     #[must_use]
     pub const fn about(mut self, request: &'a str, decision: &'a str, bundle: &'a str) -> Self {
         self.references = [Some(request), Some(decision), Some(bundle)];
+        self
+    }
+
+    /// Refers to request and decision, where there is no bundle.
+    #[must_use]
+    pub const fn about_decision(mut self, request: &'a str, decision: &'a str) -> Self {
+        self.references = [Some(request), Some(decision), None];
+        self
+    }
+
+    /// Names the writer.
+    #[must_use]
+    pub const fn issued_by(mut self, issuer: &'a str) -> Self {
+        self.issuer = issuer;
         self
     }
 
@@ -112,34 +129,51 @@ impl<'a> Draft<'a> {
     ///
     /// As [`check`], if a member is out of its bounds.
     pub fn finish(self) -> Result<Record, Refusal> {
-        let [request, decision, bundle] = self.references;
-        let record = record::finalize(
-            json!({
-                "spec_version": SPEC_VERSION,
-                "type": "receipt",
-                "created_at": self.now.to_string(),
-                "issuer": {"id": DEFAULT_ISSUER},
-                "operation": self.operation,
-                "actor": self.actor,
-                "subject_ref": self.subject,
-                "request_ref": request,
-                "decision_ref": decision,
-                "bundle_ref": bundle,
-                "started_at": self.started_at.to_string(),
-                "completed_at": self.now.max(self.started_at).to_string(),
-                "outcome": self.outcome.as_str(),
-                "policy_snapshot": self.policy_snapshot.map(|digest| digest.to_string()),
-                "input_digest": self.input.to_string(),
-                "output_digest": self.output.to_string(),
-                "payload_included": false,
-                "user_summary": self.user_summary,
-                "metadata": self.metadata,
-            }),
-            ReceiptId::PREFIX,
-        )?;
-        check_contents(record.value(), record.text())?;
-        Ok(record)
+        checked(self.contents())
     }
+
+    /// The members that a receipt store completes: canonical JSON without `id` and `integrity`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Draft::finish`].
+    pub fn members(self) -> Result<Vec<u8>, Refusal> {
+        let contents = self.contents();
+        let bytes = canonical::to_text(&contents).into_bytes();
+        checked(contents)?;
+        Ok(bytes)
+    }
+
+    fn contents(self) -> Value {
+        let [request, decision, bundle] = self.references;
+        json!({
+            "spec_version": SPEC_VERSION,
+            "type": "receipt",
+            "created_at": self.now.to_string(),
+            "issuer": {"id": self.issuer},
+            "operation": self.operation,
+            "actor": self.actor,
+            "subject_ref": self.subject,
+            "request_ref": request,
+            "decision_ref": decision,
+            "bundle_ref": bundle,
+            "started_at": self.started_at.to_string(),
+            "completed_at": self.now.max(self.started_at).to_string(),
+            "outcome": self.outcome.as_str(),
+            "policy_snapshot": self.policy_snapshot.map(|digest| digest.to_string()),
+            "input_digest": self.input.to_string(),
+            "output_digest": self.output.to_string(),
+            "payload_included": false,
+            "user_summary": self.user_summary,
+            "metadata": self.metadata,
+        })
+    }
+}
+
+fn checked(contents: Value) -> Result<Record, Refusal> {
+    let record = record::finalize(contents, ReceiptId::PREFIX)?;
+    check_contents(record.value(), record.text())?;
+    Ok(record)
 }
 
 /// Checks a receipt: its record, its closed schema and size, its times, and that it carries no

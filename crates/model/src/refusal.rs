@@ -274,7 +274,7 @@ codes! {
     BundleOutsideGrant = "BUNDLE_OUTSIDE_GRANT", "the bundle goes beyond what was granted";
     InvalidDelivery = "INVALID_DELIVERY", "the delivery departs from its form";
     InvalidVocabulary = "INVALID_VOCABULARY", "the list of predicates departs from its form";
-    InvalidTrustFile = "INVALID_TRUST_FILE", "the list of trusted keys departs from its form";
+    InvalidTrustFile = "INVALID_TRUST_FILE", "the file of trusted keys departs from its form";
     NotesMismatch = "NOTES_MISMATCH", "the disclosure notes belong to another bundle";
 
     // Other objects.

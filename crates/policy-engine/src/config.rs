@@ -9,6 +9,7 @@ use cl_kv::{Engine, RocksEngine, Sealed};
 use ring::rand::SystemRandom;
 
 use crate::core::grant::Audiences;
+use crate::issuer::{GrpcIssuer, Issuer};
 use crate::keyfiles::KeyFiles;
 use crate::receipts::GrpcReceipts;
 use crate::store::KvStore;
@@ -20,6 +21,10 @@ pub struct Config {
     /// Address of the receipt store, `host:port`.
     #[arg(long, env = "CL_RECEIPT_STORE_ADDR")]
     pub receipt_store_addr: String,
+
+    /// Address of the bundle issuer, `host:port`; without it, requests stay decided.
+    #[arg(long, env = "CL_BUNDLE_ISSUER_ADDR")]
+    pub bundle_issuer_addr: Option<String>,
 
     /// Decision key, PKCS#8, PEM or DER [default: keys/decision.pem in the home folder].
     #[arg(long, env = "CL_DECISION_KEY")]
@@ -57,21 +62,31 @@ impl Config {
 
         let own = host.credentials.own().id;
         let trust_domain = own.trust_domain();
-        let target = Target {
-            address: self.receipt_store_addr,
-            id: format!("spiffe://{trust_domain}/exchange/cl-receipt-store").parse()?,
+        let channel = |address: String, process: &str| {
+            let target = Target {
+                address,
+                id: format!("spiffe://{trust_domain}/exchange/{process}").parse()?,
+            };
+            let credentials = Arc::clone(&host.credentials);
+            let channel = PeerChannel::new(target, credentials, ClientLimits::default())?;
+            Ok::<_, BoxError>(channel)
         };
-        let channel = PeerChannel::new(
-            target,
-            Arc::clone(&host.credentials),
-            ClientLimits::default(),
-        )?;
+        let receipts = channel(self.receipt_store_addr, "cl-receipt-store")?;
+        let issuer = match self.bundle_issuer_addr {
+            None => None,
+            Some(address) => {
+                let issuer = GrpcIssuer::new(channel(address, "cl-bundle-issuer")?);
+                Some(Arc::new(issuer) as Arc<dyn Issuer>)
+            }
+        };
         Ok(Deps {
             store: Arc::new(store),
-            receipts: Arc::new(GrpcReceipts::new(channel)),
+            receipts: Arc::new(GrpcReceipts::new(receipts)),
+            issuer,
             keys: secrets.keys,
             audiences: Audiences::of(trust_domain).ok_or("the trust domain is too long")?,
             clock: Arc::clone(&host.clock),
+            ids: Arc::clone(&host.ids),
             own,
             meter: host.meter.clone(),
             shutdown: host.shutdown.clone(),

@@ -5,6 +5,6 @@ pub mod evidence;
 pub mod facts;
 pub mod grant;
 pub mod keys;
-pub mod operation;
+pub use cl_model::operation;
 pub mod request;
 pub mod state;

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use cl_host::telemetry::CorrelationId;
-use cl_model::refusal::{Place, Refusal, Step};
 use cl_wire::field_path::FieldPath;
-use cl_wire::status::{StatusBuilder, status};
+use cl_wire::status::{self, invalid_document, invalid_field, status};
 use tonic::{Code, Status};
 
 use crate::core::request::InvalidBytes;
@@ -89,8 +88,8 @@ impl Error {
     /// The one conversion to what a caller sees.
     pub(crate) fn to_status(&self, correlation_id: Option<CorrelationId>) -> Status {
         match self {
-            Self::Field { field, rule } => violation("INVALID_FIELD", field.clone(), rule),
-            Self::Document { member, cause } => document_status(member, cause),
+            Self::Field { field, rule } => invalid_field("INVALID_FIELD", field.clone(), rule),
+            Self::Document { member, cause } => invalid_document(member, cause),
             Self::RequestNotFound => status(Code::NotFound, "REQUEST_NOT_FOUND", "no such request"),
             Self::SnapshotNotFound => {
                 status(Code::NotFound, "SNAPSHOT_NOT_FOUND", "no such snapshot")
@@ -171,39 +170,6 @@ impl Error {
     }
 }
 
-fn document_status(member: &'static str, cause: &InvalidBytes) -> Status {
-    match cause {
-        InvalidBytes::TooLarge => {
-            violation("DOCUMENT_TOO_LARGE", FieldPath::new(member), "TOO_LARGE")
-        }
-        InvalidBytes::NotCanonical => {
-            violation("INVALID_FIELD", FieldPath::new(member), "NOT_CANONICAL")
-        }
-        InvalidBytes::Refused(refusal) => {
-            let code = refusal.code().as_str();
-            violation(code, path_of(member, refusal), code)
-        }
-    }
-}
-
-fn path_of(member: &'static str, refusal: &Refusal) -> FieldPath {
-    let steps = refusal.place().map(Place::steps).unwrap_or_default();
-    steps
-        .iter()
-        .fold(FieldPath::new(member), |path, step| match step {
-            Step::Member(name) => path.field(name),
-            Step::Index(index) => path.index(*index),
-        })
-}
-
-fn violation(reason: &str, field: FieldPath, rule: &str) -> Status {
-    StatusBuilder::new(Code::InvalidArgument, reason, "the call is malformed")
-        .violation(field, rule, "the field violates a rule")
-        .build()
-}
-
 fn retryable(code: Code, reason: &str, message: &'static str) -> Status {
-    StatusBuilder::new(code, reason, message)
-        .retry_delay(RETRY_AFTER)
-        .build()
+    status::retryable(code, reason, message, RETRY_AFTER)
 }

@@ -4,6 +4,7 @@ mod parse;
 
 use std::sync::Arc;
 
+use cl_host::deadline::Deadline;
 use cl_host::telemetry::CorrelationId;
 use cl_model::time::UnixTime;
 use cl_wire::policy::v1::policy_admin_service_server::PolicyAdminService;
@@ -20,9 +21,13 @@ use tonic::{Request, Response, Status};
 use crate::core::state::State;
 use crate::error::Error;
 use crate::service::{self, PolicyEngine, SnapshotStatus};
+use crate::store::Conclusion;
 
 /// Seconds after which a pending request is worth another look.
 const PENDING_RETRY_SECONDS: u32 = 5;
+
+/// Seconds after which a request whose bundle is on its way is worth another look.
+const BUNDLE_RETRY_SECONDS: u32 = 1;
 
 /// Decisions, for the gateway.
 pub(crate) struct PolicyRpc {
@@ -43,7 +48,8 @@ impl PolicyService for PolicyRpc {
     ) -> Result<Response<SubmitRequestResponse>, Status> {
         let call = Call::of(&request);
         call.answer(async {
-            let submission = parse::submission(request.into_inner(), &self.engine)?;
+            let deadline = request.extensions().get::<Deadline>().copied();
+            let submission = parse::submission(request.into_inner(), deadline, &self.engine)?;
             let status = self.engine.submit(&submission).await?;
             Ok(SubmitRequestResponse {
                 status: Some(status.into()),
@@ -199,17 +205,29 @@ impl Call {
 
 impl From<service::RequestStatus> for RequestStatus {
     fn from(status: service::RequestStatus) -> Self {
-        let (state, retry_after_seconds) = match status.state {
-            State::PendingApproval => (RequestState::PendingApproval, Some(PENDING_RETRY_SECONDS)),
-            State::Decided => (RequestState::Decided, None),
-            State::Expired => (RequestState::Expired, None),
+        let state = match status.state {
+            State::PendingApproval => RequestState::PendingApproval,
+            State::Decided => RequestState::Decided,
+            State::Issued => RequestState::Issued,
+            State::Failed => RequestState::Failed,
+            State::Expired => RequestState::Expired,
+        };
+        let retry_after_seconds = if status.awaits_bundle {
+            Some(BUNDLE_RETRY_SECONDS)
+        } else {
+            (state == RequestState::PendingApproval).then_some(PENDING_RETRY_SECONDS)
+        };
+        let (bundle_ref, failure_code) = match status.conclusion {
+            None => (None, None),
+            Some(Conclusion::Issued(id)) => (Some(id.to_string()), None),
+            Some(Conclusion::Failed(code)) => (None, Some(code)),
         };
         Self {
             request_ref: status.request_ref,
             state: state.into(),
             decision: status.decision,
-            bundle_ref: None,
-            failure_code: None,
+            bundle_ref,
+            failure_code,
             retry_after_seconds,
         }
     }

@@ -1,16 +1,11 @@
 //! The engine's secrets, from files that only it may read.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use cl_host::files::{self, FileError, MAX_SECRET_BYTES};
+use cl_host::secrets::{
+    InvalidKeys, check_distinct, load_pkcs8, load_raw, load_tls, seed, signing_key,
+};
 use cl_kv::KeyEncryptionKey;
-use cl_model::digest::Digest;
-use cl_model::key::{KEY_BYTES, Seed, SigningKey};
-use cl_model::refusal::{Code, Refusal};
-use cl_model::scalar::KeyId;
-use rustls::pki_types::pem::{self, PemObject};
-use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
-use zeroize::Zeroizing;
 
 use crate::core::keys::Keys;
 
@@ -47,127 +42,19 @@ impl KeyFiles {
         let sealing = load_raw(&self.sealing)?;
         let tls = load_tls(&self.tls)?;
         check_distinct(&[
-            (&self.decision, &*decision),
-            (&self.alias, &*alias),
-            (&self.subject_tag, &*subject_tag),
-            (&self.sealing, &*sealing),
-            (&self.tls, &*tls),
+            (self.decision.as_path(), decision.as_slice()),
+            (self.alias.as_path(), alias.as_slice()),
+            (self.subject_tag.as_path(), subject_tag.as_slice()),
+            (self.sealing.as_path(), sealing.as_slice()),
+            (self.tls.as_path(), tls.as_slice()),
         ])?;
-        let decision = signing_key(&self.decision, &decision)?;
-        let seed = |path: &Path, bytes: &[u8]| {
-            Seed::new(bytes).map_err(|refusal| InvalidKeys::malformed(path, refusal))
-        };
-        let alias = seed(&self.alias, &*alias)?;
-        let subject_tag = seed(&self.subject_tag, &*subject_tag)?;
+        let decision = signing_key(&self.decision, &decision, "decision")?;
+        let alias = seed(&self.alias, alias.as_slice())?;
+        let subject_tag = seed(&self.subject_tag, subject_tag.as_slice())?;
         Ok(Secrets {
             keys: Keys::new(decision, &alias, &subject_tag),
             sealing: KeyEncryptionKey::new(sealing),
         })
-    }
-}
-
-/// The decision key, under an id that follows from its public half.
-fn signing_key(path: &Path, document: &[u8]) -> Result<SigningKey, InvalidKeys> {
-    let malformed = |refusal| InvalidKeys::malformed(path, refusal);
-    let key_id = |text: String| KeyId::new(text).ok_or(Code::InvalidKeyId.into());
-    let unnamed = key_id("unnamed".to_owned()).map_err(malformed)?;
-    let key = SigningKey::from_pkcs8(unnamed, document).map_err(malformed)?;
-    let digest = Digest::of_bytes(key.public_key().as_bytes());
-    let kid = key_id(format!("urn:cl:key:decision:{}", digest.to_hex())).map_err(malformed)?;
-    SigningKey::from_pkcs8(kid, document).map_err(malformed)
-}
-
-fn load_pkcs8(path: &Path) -> Result<Zeroizing<Vec<u8>>, InvalidKeys> {
-    let bytes = files::load_secret(path, MAX_SECRET_BYTES)?;
-    if !bytes.starts_with(b"-----") {
-        return Ok(bytes);
-    }
-    let key = PrivatePkcs8KeyDer::from_pem_slice(&bytes).map_err(|source| InvalidKeys::Pem {
-        path: path.to_owned(),
-        source,
-    })?;
-    Ok(Zeroizing::new(key.secret_pkcs8_der().to_vec()))
-}
-
-fn load_tls(path: &Path) -> Result<Zeroizing<Vec<u8>>, InvalidKeys> {
-    let bytes = files::load_secret(path, MAX_SECRET_BYTES)?;
-    let key = PrivateKeyDer::from_pem_slice(&bytes).map_err(|source| InvalidKeys::Pem {
-        path: path.to_owned(),
-        source,
-    })?;
-    Ok(Zeroizing::new(key.secret_der().to_vec()))
-}
-
-fn load_raw(path: &Path) -> Result<Zeroizing<[u8; KEY_BYTES]>, InvalidKeys> {
-    let bytes = files::load_secret(path, MAX_SECRET_BYTES)?;
-    let mut key = Zeroizing::new([0; KEY_BYTES]);
-    if bytes.len() != KEY_BYTES {
-        return Err(InvalidKeys::malformed(
-            path,
-            Code::InvalidKeyMaterial.into(),
-        ));
-    }
-    key.copy_from_slice(&bytes);
-    Ok(key)
-}
-
-/// A PKCS#8 document holds its seed as it is, so sharing shows as one secret inside another.
-fn check_distinct(secrets: &[(&PathBuf, &[u8])]) -> Result<(), InvalidKeys> {
-    for (position, (one, first)) in secrets.iter().enumerate() {
-        for (other, second) in &secrets[position + 1..] {
-            if holds(first, second) || holds(second, first) {
-                return Err(InvalidKeys::Shared {
-                    one: (*one).clone(),
-                    other: (*other).clone(),
-                });
-            }
-        }
-    }
-    Ok(())
-}
-
-fn holds(outer: &[u8], inner: &[u8]) -> bool {
-    !inner.is_empty() && outer.windows(inner.len()).any(|window| window == inner)
-}
-
-/// Why the secrets cannot be used. Names files, never contents.
-#[derive(Debug, thiserror::Error)]
-pub enum InvalidKeys {
-    /// A file was not read.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// A file is no PEM of a private key.
-    #[error("{path}: {source}", path = path.display())]
-    Pem {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        source: pem::Error,
-    },
-    /// A file holds no key of its kind.
-    #[error("{path}: {refusal}", path = path.display())]
-    Malformed {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        refusal: Refusal,
-    },
-    /// One key would serve two purposes.
-    #[error("{one} and {other} hold the same key", one = one.display(), other = other.display())]
-    Shared {
-        /// A file.
-        one: PathBuf,
-        /// Another one.
-        other: PathBuf,
-    },
-}
-
-impl InvalidKeys {
-    fn malformed(path: &Path, refusal: Refusal) -> Self {
-        Self::Malformed {
-            path: path.to_owned(),
-            refusal,
-        }
     }
 }
 

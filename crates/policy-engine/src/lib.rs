@@ -7,6 +7,8 @@
 //! request. A submission is answered only when request, decision and grant are stored in one batch
 //! and the decision's receipt is durable in the receipt store; after a failure in between, the
 //! outbox settles it, also across a crash. Whoever asks for the decision meanwhile is told to wait.
+//! After a decision that allows something it asks the bundle issuer for the bundle, at once and then
+//! again until the decision ends.
 //!
 //! # Holds
 //!
@@ -19,7 +21,8 @@
 //! The gateway, for whom it authenticated: one that lies can act as any principal, but only within
 //! that principal's policy, and each decision leaves a receipt. Operators, to put and activate
 //! snapshots: they decide the policy, and cannot do so without a receipt. The receipt store, to
-//! keep what it acknowledged. Requests and snapshots themselves are hostile input: bounded, strict,
+//! keep what it acknowledged. The bundle issuer, to say whether a bundle exists: one that lies hides
+//! a bundle, or names one that is not there. Requests and snapshots themselves are hostile input: bounded, strict,
 //! and never repeated in an error or a log.
 //!
 //! # A compromise yields
@@ -34,6 +37,8 @@ pub mod config;
 pub mod core;
 pub mod error;
 mod grpc;
+pub mod issuer;
+mod issuing;
 pub mod keyfiles;
 mod outbox;
 pub mod receipts;
@@ -45,6 +50,7 @@ use std::sync::Arc;
 use cl_host::callers::{CallerTable, InvalidCallerTable};
 use cl_host::clock::Clock;
 use cl_host::identity::SpiffeId;
+use cl_host::ids::Ids;
 use cl_host::life::{Shutdown, Tasks};
 use cl_host::{App, Callers};
 use cl_wire::policy::v1::policy_admin_service_server::PolicyAdminServiceServer;
@@ -55,6 +61,8 @@ use tonic::service::Routes;
 use crate::core::grant::Audiences;
 use crate::core::keys::Keys;
 use crate::grpc::{AdminRpc, PolicyRpc};
+use crate::issuer::Issuer;
+use crate::issuing::Issuing;
 use crate::outbox::Outbox;
 use crate::receipts::Receipts;
 use crate::service::PolicyEngine;
@@ -101,12 +109,16 @@ pub struct Deps {
     pub store: Arc<dyn Store>,
     /// Where its receipts go.
     pub receipts: Arc<dyn Receipts>,
+    /// Who issues bundles, if anybody.
+    pub issuer: Option<Arc<dyn Issuer>>,
     /// Its keys.
     pub keys: Keys,
     /// Who may act on its grants.
     pub audiences: Audiences,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// The source of operation ids.
+    pub ids: Arc<dyn Ids>,
     /// Its own SPIFFE id: the actor of its receipts.
     pub own: SpiffeId,
     /// Where its instruments come from.
@@ -117,7 +129,7 @@ pub struct Deps {
     pub tasks: Tasks,
 }
 
-/// Puts the engine together and starts its outbox.
+/// Puts the engine together and starts its tasks.
 pub fn app(deps: Deps) -> Result<App, InvalidCallerTable> {
     let mut table = CallerTable::new(deps.own.trust_domain())?;
     for (method, callers) in CALLERS {
@@ -126,7 +138,13 @@ pub fn app(deps: Deps) -> Result<App, InvalidCallerTable> {
     let outbox = Arc::new(Outbox::new(&deps));
     deps.tasks
         .spawn("outbox", Arc::clone(&outbox).run(deps.shutdown.clone()));
-    let engine = Arc::new(PolicyEngine::new(deps, outbox));
+    let issuing = deps.issuer.clone();
+    let issuing = issuing.map(|issuer| Arc::new(Issuing::new(&deps, Arc::clone(&outbox), issuer)));
+    if let Some(issuing) = &issuing {
+        let run = Arc::clone(issuing).run(deps.shutdown.clone());
+        deps.tasks.spawn("issuing", run);
+    }
+    let engine = Arc::new(PolicyEngine::new(deps, outbox, issuing));
     let policy = PolicyServiceServer::new(PolicyRpc::new(Arc::clone(&engine)));
     let admin = PolicyAdminServiceServer::new(AdminRpc::new(engine));
     let routes = Routes::new(policy).add_service(admin);

@@ -5,7 +5,9 @@ mod admin;
 use std::sync::Arc;
 
 use cl_host::clock::Clock;
+use cl_host::deadline::Deadline;
 use cl_host::identity::SpiffeId;
+use cl_host::ids::Ids;
 use cl_model::alias::tenant_alias;
 use cl_model::digest::Digest;
 use cl_model::policy::Preflight;
@@ -26,11 +28,12 @@ use crate::core::operation::{OperationId, TenantName};
 use crate::core::request::{InvalidBytes, ReadRequest, ReadSnapshot};
 use crate::core::state::{OnSubmission, Standing, State};
 use crate::error::Error;
+use crate::issuing::Issuing;
 use crate::outbox::Outbox;
 use crate::receipts::Receipts;
 use crate::store::{
-    NewDecision, OutboxEntry, RecordedDecision, RequestKey, Store, StoreError, StoredRequest,
-    blocking,
+    Conclusion, NewDecision, OutboxEntry, RecordedDecision, RequestKey, Store, StoreError,
+    StoredRequest, blocking,
 };
 
 /// How often a call reads again after somebody else was first.
@@ -41,6 +44,8 @@ pub(crate) struct PolicyEngine {
     store: Arc<dyn Store>,
     receipts: Arc<dyn Receipts>,
     outbox: Arc<Outbox>,
+    issuing: Option<Arc<Issuing>>,
+    ids: Arc<dyn Ids>,
     keys: Keys,
     audiences: Audiences,
     clock: Arc<dyn Clock>,
@@ -54,6 +59,7 @@ pub(crate) struct Submission {
     pub(crate) request: ReadRequest,
     pub(crate) facts: Facts,
     pub(crate) operation_id: OperationId,
+    pub(crate) deadline: Option<Deadline>,
 }
 
 /// Where a request stands, for its requester.
@@ -61,6 +67,9 @@ pub(crate) struct RequestStatus {
     pub(crate) request_ref: String,
     pub(crate) state: State,
     pub(crate) decision: Vec<u8>,
+    pub(crate) conclusion: Option<Conclusion>,
+    /// Whether a bundle is on its way.
+    pub(crate) awaits_bundle: bool,
 }
 
 /// What a submission is judged against, read before it is decided.
@@ -73,11 +82,13 @@ struct Judgement {
 }
 
 impl PolicyEngine {
-    pub(crate) fn new(deps: Deps, outbox: Arc<Outbox>) -> Self {
+    pub(crate) fn new(deps: Deps, outbox: Arc<Outbox>, issuing: Option<Arc<Issuing>>) -> Self {
         Self {
             store: deps.store,
             receipts: deps.receipts,
             outbox,
+            issuing,
+            ids: deps.ids,
             keys: deps.keys,
             audiences: deps.audiences,
             clock: deps.clock,
@@ -99,10 +110,21 @@ impl PolicyEngine {
         for _ in 0..ATTEMPTS {
             match self.try_submit(submission).await {
                 Err(Error::Store(StoreError::Conflict)) => {}
+                Ok(status) if status.awaits_bundle => return self.with_bundle(submission).await,
                 result => return result,
             }
         }
         Err(Error::InProgress)
+    }
+
+    /// Asks for the bundle at once, so that the ordinary answer names it already. If that takes too
+    /// long or fails, the answer says what is known, and the issuing goes on.
+    async fn with_bundle(&self, submission: &Submission) -> Result<RequestStatus, Error> {
+        let key = submission.key();
+        if let Some(issuing) = &self.issuing {
+            issuing.ask_now(&key, submission.deadline).await;
+        }
+        self.request(&key).await
     }
 
     /// Returns where a request stands.
@@ -245,10 +267,21 @@ impl PolicyEngine {
             },
             active: judgement.active,
             replaces: judgement.replaces,
+            issue: self.issue_operation(&decided)?,
             content: judgement.content,
             entry: self.entry(tenant, &evidence, Some(names.tag))?,
         };
         Ok((decided, new))
+    }
+
+    /// The operation that is to issue a bundle, if the decision allows one and there is an issuer.
+    fn issue_operation(&self, decided: &Decided) -> Result<Option<OperationId>, Error> {
+        if self.issuing.is_none() || !decided.state().allows() {
+            return Ok(None);
+        }
+        let uuid = self.ids.uuid().map_err(|_| Error::Internal)?;
+        let id = OperationId::parse(&format!("urn:cl:operation:{uuid}"));
+        id.map(Some).ok_or(Error::Internal)
     }
 
     /// A request as it is stored; what has run out is first stored as expired.
@@ -282,9 +315,12 @@ impl PolicyEngine {
                 .decision(&tenant, &decision_id)?
                 .ok_or(StoreError::Corrupt)
         });
+        let state = stored.standing.state;
         Ok(RequestStatus {
             request_ref: key.id.as_str().to_owned(),
-            state: stored.standing.state,
+            state,
+            conclusion: stored.conclusion,
+            awaits_bundle: state == State::Decided && stored.issue.is_some(),
             decision: recorded.await?.decision,
         })
     }

@@ -10,7 +10,7 @@ use cl_model::digest::Digest;
 use cl_model::policy::Preflight;
 use cl_model::scalar::Reference;
 use cl_model::time::UnixTime;
-use cl_model::urn::RequestId;
+use cl_model::urn::{BundleId, RequestId};
 
 pub use self::kv::KvStore;
 use crate::core::facts::Facts;
@@ -75,6 +75,21 @@ pub trait Store: Send + Sync {
 
     /// Stores a decision with its request, grant, operation and outbox entry.
     fn record(&self, new: &NewDecision) -> Result<(), StoreError>;
+
+    /// Stores how issuing for a request ended, and forgets that it is outstanding.
+    fn conclude(
+        &self,
+        key: &RequestKey,
+        read: &StoredRequest,
+        conclusion: &Conclusion,
+    ) -> Result<(), StoreError>;
+
+    /// At most `limit` requests of all tenants that a bundle has to be issued for, in no particular
+    /// order, after a place.
+    fn unissued(&self, after: Option<Place>, limit: usize) -> Result<UnissuedPage, StoreError>;
+
+    /// Forgets that issuing for a request is outstanding. Forgetting twice is fine.
+    fn forget_issue(&self, key: &RequestKey) -> Result<(), StoreError>;
 
     /// Stores that a request ran out.
     fn expire(&self, key: &RequestKey, read: &StoredRequest) -> Result<(), StoreError>;
@@ -219,8 +234,29 @@ pub struct StoredRequest {
     pub decision_id: String,
     /// The operation that made the decision.
     pub operation_id: OperationId,
+    /// The operation that issues a bundle for it, if one is to be issued.
+    pub issue: Option<OperationId>,
+    /// How issuing ended.
+    pub conclusion: Option<Conclusion>,
     /// Which writing was read.
     pub version: Version,
+}
+
+/// How issuing for a request ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Conclusion {
+    /// With this bundle.
+    Issued(BundleId),
+    /// For good without one, for this reason.
+    Failed(String),
+}
+
+/// One page of requests that a bundle has to be issued for.
+pub struct UnissuedPage {
+    /// The requests.
+    pub keys: Vec<RequestKey>,
+    /// Where to go on; none at the end.
+    pub next: Option<Place>,
 }
 
 /// A decision and what it was made from.
@@ -256,6 +292,8 @@ pub struct NewDecision {
     pub active: Version,
     /// The request that it replaces, as read.
     pub replaces: Option<Version>,
+    /// The operation that is to issue a bundle for it, if there is an issuer.
+    pub issue: Option<OperationId>,
     /// What the operation id is used for.
     pub content: Digest,
     /// Its receipt.

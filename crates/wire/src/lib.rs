@@ -9,6 +9,7 @@
 //! and of the semantic proxy show no text at all.
 
 pub mod field_path;
+pub mod grant;
 pub mod status;
 
 /// Declares version 1 of a package from its generated file.

@@ -10,6 +10,9 @@ use std::time::Duration;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
+use cl_model::document::InvalidBytes;
+use cl_model::refusal::{Place, Step};
+
 use crate::field_path::FieldPath;
 
 pub use tonic_types::FieldViolation;
@@ -29,6 +32,38 @@ const MAX_REASON_LEN: usize = 63;
 /// A status with a reason and a fixed text for people.
 pub fn status(code: Code, reason: &str, message: &'static str) -> Status {
     StatusBuilder::new(code, reason, message).build()
+}
+
+/// A status that tells the caller to come back.
+pub fn retryable(code: Code, reason: &str, message: &'static str, delay: Duration) -> Status {
+    StatusBuilder::new(code, reason, message)
+        .retry_delay(delay)
+        .build()
+}
+
+/// Refuses a call for one malformed field; `rule` is the code of the violated rule.
+pub fn invalid_field(reason: &str, field: impl Into<FieldPath>, rule: &str) -> Status {
+    StatusBuilder::new(Code::InvalidArgument, reason, "the call is malformed")
+        .violation(field, rule, "the field violates a rule")
+        .build()
+}
+
+/// Refuses a call for the document in one field, and names the place in it.
+pub fn invalid_document(field: &'static str, cause: &InvalidBytes) -> Status {
+    match cause {
+        InvalidBytes::TooLarge => invalid_field("DOCUMENT_TOO_LARGE", field, "TOO_LARGE"),
+        InvalidBytes::NotCanonical => invalid_field("INVALID_FIELD", field, "NOT_CANONICAL"),
+        InvalidBytes::Refused(refusal) => {
+            let code = refusal.code().as_str();
+            let steps = refusal.place().map(Place::steps).unwrap_or_default();
+            let start = FieldPath::new(field);
+            let path = steps.iter().fold(start, |path, step| match step {
+                Step::Member(name) => path.field(name),
+                Step::Index(index) => path.index(*index),
+            });
+            invalid_field(code, path, code)
+        }
+    }
 }
 
 /// The reason that a status gives: `None` if it is not one of ours, or not a code.

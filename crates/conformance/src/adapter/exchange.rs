@@ -47,6 +47,7 @@ pub(super) fn issue_bundle(input: &Input) -> Answer {
         aliases: &AliasScheme::Parity,
         key: &key,
         preflight: Preflight::Available,
+        latest_end: None,
         now,
     }
     .issue()?;

@@ -111,6 +111,7 @@ impl Exchange {
             approval_rule: ApprovalRule::AllOrNothing,
             verifier: VerifierOutcome::Absent,
             preflight: Preflight::Available,
+            latest_end: None,
             now: self.now,
         };
         evaluation.evaluate().expect("a decision").into_value()
@@ -125,6 +126,7 @@ impl Exchange {
             aliases: &AliasScheme::Parity,
             key: &self.key,
             preflight: Preflight::Available,
+            latest_end: None,
             now: self.now,
         };
         let pending = issuance.issue().expect("a bundle");

@@ -145,6 +145,7 @@ impl Case {
             rule: ApprovalRule::AllOrNothing,
             verifier: VerifierOutcome::Authenticated,
             preflight: Preflight::Available,
+            latest_end: None,
             now: now(),
         }
     }
@@ -197,6 +198,7 @@ impl Case {
             approval_rule: self.rule,
             verifier: self.verifier,
             preflight: self.preflight,
+            latest_end: None,
             now: self.now,
         }
         .evaluate()
@@ -234,6 +236,7 @@ impl Exchange {
             claims: claims(),
             aliases: AliasScheme::Parity,
             preflight: Preflight::Available,
+            latest_end: None,
             now: now(),
         }
     }
@@ -255,6 +258,7 @@ impl Exchange {
             aliases: &self.aliases,
             key: &bundle_key(),
             preflight: self.preflight,
+            latest_end: None,
             now: self.now,
         }
         .issue()

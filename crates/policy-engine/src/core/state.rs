@@ -11,11 +11,23 @@ pub enum State {
     PendingApproval,
     /// The decision is final.
     Decided,
+    /// The issuer has a bundle for it.
+    Issued,
+    /// It allowed a bundle, and there never will be one.
+    Failed,
     /// It ran out before it could be carried out.
     Expired,
 }
 
 impl State {
+    const ALL: [Self; 5] = [
+        Self::PendingApproval,
+        Self::Decided,
+        Self::Issued,
+        Self::Failed,
+        Self::Expired,
+    ];
+
     /// The state of a request right after its evaluation.
     pub const fn after(decision: DecisionState) -> Self {
         match decision {
@@ -31,15 +43,15 @@ impl State {
         match self {
             Self::PendingApproval => "pending_approval",
             Self::Decided => "decided",
+            Self::Issued => "issued",
+            Self::Failed => "failed",
             Self::Expired => "expired",
         }
     }
 
     /// The state with this name.
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::PendingApproval, Self::Decided, Self::Expired]
-            .into_iter()
-            .find(|state| state.as_str() == text)
+        Self::ALL.into_iter().find(|state| state.as_str() == text)
     }
 }
 
@@ -62,7 +74,7 @@ impl Standing {
         let can_run_out = match self.state {
             State::PendingApproval => true,
             State::Decided => self.decision.allows(),
-            State::Expired => false,
+            State::Issued | State::Failed | State::Expired => false,
         };
         can_run_out && self.expires_at <= now
     }
@@ -109,6 +121,8 @@ mod tests {
         for (state, expected) in [
             (State::PendingApproval, OnSubmission::Replace),
             (State::Decided, OnSubmission::Conflict),
+            (State::Issued, OnSubmission::Conflict),
+            (State::Failed, OnSubmission::Conflict),
             (State::Expired, OnSubmission::Conflict),
         ] {
             let standing = standing(state, DecisionState::NeedsApproval);
@@ -125,6 +139,8 @@ mod tests {
             (State::PendingApproval, DecisionState::NeedsApproval, true),
             (State::Decided, DecisionState::Allow, true),
             (State::Decided, DecisionState::Deny, false),
+            (State::Issued, DecisionState::Allow, false),
+            (State::Failed, DecisionState::Allow, false),
             (State::Expired, DecisionState::Allow, false),
         ] {
             let standing = standing(state, decision);
@@ -135,9 +151,9 @@ mod tests {
 
     #[test]
     fn names_of_states_read_back() {
-        for state in [State::PendingApproval, State::Decided, State::Expired] {
+        for state in State::ALL {
             assert_eq!(State::parse(state.as_str()), Some(state));
         }
-        assert_eq!(State::parse("issued"), None);
+        assert_eq!(State::parse("unknown"), None);
     }
 }

@@ -1,5 +1,6 @@
 //! From messages to what they say. Nothing behind this module checks text again.
 
+use cl_host::deadline::Deadline;
 use cl_host::identity::SpiffeId;
 use cl_model::digest::Digest;
 use cl_model::policy::Assurance;
@@ -23,6 +24,7 @@ const MAX_ID_BYTES: usize = 512;
 
 pub(super) fn submission(
     message: wire::SubmitRequestRequest,
+    deadline: Option<Deadline>,
     engine: &PolicyEngine,
 ) -> Result<Submission, Error> {
     let tenant = tenant(&message.tenant)?;
@@ -30,6 +32,7 @@ pub(super) fn submission(
         facts: facts(message.facts, &tenant, engine)?,
         operation_id: operation_id(&message.operation_id)?,
         request: ReadRequest::parse(message.request).map_err(Error::document("request"))?,
+        deadline,
         tenant,
     })
 }

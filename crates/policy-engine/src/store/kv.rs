@@ -10,6 +10,7 @@
 //! tenant  decision   private(id)                          -> decision with its inputs and grant
 //! tenant  operation  private(id)                          -> digest of what it was used for
 //! process outbox     public(tenant) private(operation id) -> receipt to write
+//! process unissued   public(tenant) private(principal) private(id) -> request to issue for
 //! ```
 
 use std::sync::Arc;
@@ -20,10 +21,11 @@ use cl_kv::{
 };
 use cl_model::digest::Digest;
 
-use super::records;
+use super::records::{self, RequestState};
 use super::{
-    AboutSnapshot, Activation, Active, NewDecision, OutboxEntry, OutboxPage, Place, PutSnapshot,
-    RecordedDecision, RequestKey, SnapshotPage, Store, StoreError, StoredRequest, StoredSnapshot,
+    AboutSnapshot, Activation, Active, Conclusion, NewDecision, OutboxEntry, OutboxPage, Place,
+    PutSnapshot, RecordedDecision, RequestKey, SnapshotPage, Store, StoreError, StoredRequest,
+    StoredSnapshot, UnissuedPage,
 };
 use crate::core::operation::{OperationId, TenantName};
 use crate::core::state::{Standing, State};
@@ -37,6 +39,7 @@ const REQUEST: Kind = Kind::new("request");
 const DECISION: Kind = Kind::new("decision");
 const OPERATION: Kind = Kind::new("operation");
 const OUTBOX: Kind = Kind::new("outbox");
+const UNISSUED: Kind = Kind::new("unissued");
 
 /// The store on a sealed engine: RocksDB, or one in memory for tests.
 #[derive(Debug)]
@@ -80,6 +83,33 @@ impl KvStore {
             .require(&operation, Precondition::Absent)
             .put(operation, content.as_bytes().as_slice())
             .put(outbox, records::encode_outbox(entry)))
+    }
+
+    /// Stores another state of a request that needs no bundle any more.
+    fn turn(
+        &self,
+        request: &RequestKey,
+        read: &StoredRequest,
+        state: State,
+        conclusion: Option<&Conclusion>,
+    ) -> Result<(), StoreError> {
+        let standing = Standing {
+            state,
+            ..read.standing
+        };
+        let next = RequestState {
+            standing: &standing,
+            decision_id: &read.decision_id,
+            operation_id: &read.operation_id,
+            issue: read.issue.as_ref(),
+            conclusion,
+        };
+        let target = request_key(request)?;
+        let changes = Changes::new()
+            .require(&target, Precondition::Unchanged(read.version))
+            .put(target, records::encode_request(&next))
+            .delete(unissued_key(request));
+        self.apply(&changes)
     }
 
     fn apply(&self, changes: &Changes) -> Result<(), StoreError> {
@@ -215,28 +245,61 @@ impl Store for KvStore {
         let tenant = &new.key.tenant;
         let request = request_key(&new.key)?;
         let decision = decision_key(tenant, &new.decision_id)?;
-        let state =
-            records::encode_request(&new.standing, &new.decision_id, &new.entry.operation_id);
-        let changes = Changes::new()
+        let state = RequestState {
+            standing: &new.standing,
+            decision_id: &new.decision_id,
+            operation_id: &new.entry.operation_id,
+            issue: new.issue.as_ref(),
+            conclusion: None,
+        };
+        let mut changes = Changes::new()
             .require(key(tenant, ACTIVE)?, Precondition::Unchanged(new.active))
             .require(&request, as_read(new.replaces))
             .require(&decision, Precondition::Absent)
-            .put(request, state)
+            .put(request, records::encode_request(&state))
             .put(decision, records::encode_decision(&new.recorded));
+        if new.issue.is_some() {
+            changes = changes.put(unissued_key(&new.key), records::encode_key(&new.key));
+        }
         self.apply(&Self::with_operation(changes, new.content, &new.entry)?)
     }
 
     fn expire(&self, request: &RequestKey, read: &StoredRequest) -> Result<(), StoreError> {
-        let standing = Standing {
-            state: State::Expired,
-            ..read.standing
+        self.turn(request, read, State::Expired, None)
+    }
+
+    fn conclude(
+        &self,
+        request: &RequestKey,
+        read: &StoredRequest,
+        conclusion: &Conclusion,
+    ) -> Result<(), StoreError> {
+        let state = match conclusion {
+            Conclusion::Issued(_) => State::Issued,
+            Conclusion::Failed(_) => State::Failed,
         };
-        let state = records::encode_request(&standing, &read.decision_id, &read.operation_id);
-        let target = request_key(request)?;
-        let changes = Changes::new()
-            .require(&target, Precondition::Unchanged(read.version))
-            .put(target, state);
-        self.apply(&changes)
+        self.turn(request, read, state, Some(conclusion))
+    }
+
+    fn unissued(&self, after: Option<Place>, limit: usize) -> Result<UnissuedPage, StoreError> {
+        let mut range = Range::of(Tenant::process().key(UNISSUED), limit);
+        if let Some(place) = after {
+            range = range.after(place);
+        }
+        let found = self.sealed.scan(&range)?;
+        let mut keys = Vec::with_capacity(found.len());
+        for entry in &found {
+            keys.push(records::decode_key(&entry.opened.value)?);
+        }
+        let last = found.into_iter().last().map(|entry| entry.key);
+        Ok(UnissuedPage {
+            next: last.filter(|_| keys.len() == limit),
+            keys,
+        })
+    }
+
+    fn forget_issue(&self, request: &RequestKey) -> Result<(), StoreError> {
+        self.apply(&Changes::new().delete(unissued_key(request)))
     }
 
     fn operation(
@@ -308,6 +371,14 @@ fn request_key(request: &RequestKey) -> Result<Key, StoreError> {
     Ok(key(&request.tenant, REQUEST)?
         .private(request.principal.as_str())
         .private(request.id.as_str()))
+}
+
+fn unissued_key(request: &RequestKey) -> Key {
+    Tenant::process()
+        .key(UNISSUED)
+        .public(request.tenant.as_str())
+        .private(request.principal.as_str())
+        .private(request.id.as_str())
 }
 
 fn decision_key(tenant: &TenantName, id: &str) -> Result<Key, StoreError> {

@@ -8,10 +8,12 @@ use cl_model::object::DecisionState;
 use cl_model::policy::{Assurance, Preflight};
 use cl_model::scalar::Reference;
 use cl_model::time::UnixTime;
+use cl_model::urn::{BundleId, RequestId};
 use prost::Message;
 
 use super::{
-    AboutSnapshot, OutboxEntry, RecordedDecision, StoreError, StoredRequest, StoredSnapshot,
+    AboutSnapshot, Conclusion, OutboxEntry, RecordedDecision, RequestKey, StoreError,
+    StoredRequest, StoredSnapshot,
 };
 use crate::core::facts::{BoundKey, Facts, Method};
 use crate::core::grant::SignedGrant;
@@ -63,6 +65,23 @@ pub(super) struct RequestRecord {
     decision_id: String,
     #[prost(string, tag = "6")]
     operation_id: String,
+    #[prost(string, optional, tag = "7")]
+    issue: Option<String>,
+    #[prost(string, optional, tag = "8")]
+    bundle: Option<String>,
+    #[prost(string, optional, tag = "9")]
+    failure: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+#[prost(skip_debug)]
+pub(super) struct KeyRecord {
+    #[prost(string, tag = "1")]
+    tenant: String,
+    #[prost(string, tag = "2")]
+    principal: String,
+    #[prost(string, tag = "3")]
+    id: String,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -182,18 +201,32 @@ impl AboutRecord {
     }
 }
 
-pub(super) fn encode_request(
-    standing: &Standing,
-    decision_id: &str,
-    operation_id: &OperationId,
-) -> Vec<u8> {
+/// A request's state to store.
+pub(super) struct RequestState<'a> {
+    pub(super) standing: &'a Standing,
+    pub(super) decision_id: &'a str,
+    pub(super) operation_id: &'a OperationId,
+    pub(super) issue: Option<&'a OperationId>,
+    pub(super) conclusion: Option<&'a Conclusion>,
+}
+
+pub(super) fn encode_request(state: &RequestState<'_>) -> Vec<u8> {
+    let standing = state.standing;
+    let (bundle, failure) = match state.conclusion {
+        None => (None, None),
+        Some(Conclusion::Issued(id)) => (Some(id.to_string()), None),
+        Some(Conclusion::Failed(code)) => (None, Some(code.clone())),
+    };
     let record = RequestRecord {
         state: standing.state.as_str().to_owned(),
         request_digest: standing.request_digest.to_string(),
         decision: standing.decision.as_str().to_owned(),
         expires_at_ms: standing.expires_at.milliseconds(),
-        decision_id: decision_id.to_owned(),
-        operation_id: operation_id.to_string(),
+        decision_id: state.decision_id.to_owned(),
+        operation_id: state.operation_id.to_string(),
+        issue: state.issue.map(ToString::to_string),
+        bundle,
+        failure,
     };
     record.encode_to_vec()
 }
@@ -208,11 +241,41 @@ pub(super) fn decode_request(value: &[u8], version: Version) -> Result<StoredReq
             expires_at: UnixTime::from_milliseconds(record.expires_at_ms),
         })
     };
+    let parsed = |text: &str| OperationId::parse(text).ok_or(StoreError::Corrupt);
+    let conclusion = match (record.bundle.as_deref(), record.failure) {
+        (None, None) => None,
+        (Some(id), None) => {
+            let id = BundleId::parse(id).ok_or(StoreError::Corrupt)?;
+            Some(Conclusion::Issued(id))
+        }
+        (None, Some(code)) => Some(Conclusion::Failed(code)),
+        (Some(_), Some(_)) => return Err(StoreError::Corrupt),
+    };
     Ok(StoredRequest {
         standing: standing().ok_or(StoreError::Corrupt)?,
-        operation_id: OperationId::parse(&record.operation_id).ok_or(StoreError::Corrupt)?,
+        operation_id: parsed(&record.operation_id)?,
+        issue: record.issue.as_deref().map(parsed).transpose()?,
+        conclusion,
         decision_id: record.decision_id,
         version,
+    })
+}
+
+pub(super) fn encode_key(key: &RequestKey) -> Vec<u8> {
+    let record = KeyRecord {
+        tenant: key.tenant.as_str().to_owned(),
+        principal: key.principal.as_str().to_owned(),
+        id: key.id.to_string(),
+    };
+    record.encode_to_vec()
+}
+
+pub(super) fn decode_key(value: &[u8]) -> Result<RequestKey, StoreError> {
+    let record: KeyRecord = decode(value)?;
+    Ok(RequestKey {
+        tenant: TenantName::parse(&record.tenant).ok_or(StoreError::Corrupt)?,
+        principal: Reference::new(record.principal).ok_or(StoreError::Corrupt)?,
+        id: RequestId::parse(&record.id).ok_or(StoreError::Corrupt)?,
     })
 }
 

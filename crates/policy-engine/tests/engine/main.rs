@@ -10,6 +10,8 @@
 mod callers;
 mod crash;
 mod documents;
+mod issuer;
+mod issuing;
 mod malformed;
 mod pki;
 mod privacy;

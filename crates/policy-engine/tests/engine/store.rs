@@ -104,6 +104,7 @@ fn decision(active: Active, id: &str, number: u32) -> NewDecision {
         },
         active: active.version,
         replaces: None,
+        issue: None,
         content: Digest::of_bytes(b"decide"),
         entry: entry(number),
     }

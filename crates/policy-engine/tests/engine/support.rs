@@ -8,6 +8,7 @@ use std::time::Duration;
 use cl_host::callers::CallerTable;
 use cl_host::client::{ClientLimits, PeerChannel, Target};
 use cl_host::clock::ManualClock;
+use cl_host::ids::SystemIds;
 use cl_host::life::{Listeners, Server, Shutdown, Signals, Tasks, Timings};
 use cl_host::telemetry::{Telemetry, TelemetryConfig};
 use cl_host::tls::Credentials;
@@ -18,8 +19,10 @@ use cl_model::scalar::KeyId;
 use cl_policy_engine::Deps;
 use cl_policy_engine::core::grant::Audiences;
 use cl_policy_engine::core::keys::Keys;
+use cl_policy_engine::issuer::{GrpcIssuer, Issuer};
 use cl_policy_engine::receipts::GrpcReceipts;
 use cl_policy_engine::store::{KvStore, Store};
+use cl_wire::bundle::v1::bundle_service_server::BundleServiceServer;
 use cl_wire::policy::v1::policy_admin_service_client::PolicyAdminServiceClient;
 use cl_wire::policy::v1::policy_service_client::PolicyServiceClient;
 use cl_wire::policy::v1::{
@@ -36,6 +39,7 @@ use tonic::{Code, Status};
 use zeroize::Zeroizing;
 
 use crate::documents::{self, NOW_MS, TENANT};
+use crate::issuer::FakeIssuer;
 use crate::pki::{self, Authority};
 use crate::receipt_store::FakeReceipts;
 
@@ -98,7 +102,9 @@ pub(crate) struct World {
     pub(crate) clock: ManualClock,
     pub(crate) memory: MemoryEngine,
     pub(crate) receipts: FakeReceipts,
+    pub(crate) issuer: FakeIssuer,
     receipts_addr: SocketAddr,
+    issuer_server: Option<Serving>,
     _receipt_server: Serving,
 }
 
@@ -106,6 +112,7 @@ impl World {
     pub(crate) async fn new() -> Self {
         LazyLock::force(&SUBSCRIBED);
         let authority = Authority::new();
+        let clock = ManualClock::new(NOW_MS);
         let receipts = FakeReceipts::default();
         let mut callers = CallerTable::new(pki::TRUST_DOMAIN).unwrap();
         for method in ["Preflight", "Append"] {
@@ -122,12 +129,30 @@ impl World {
         let server = Serving::start(app, credentials, shutdown, tasks).await;
         Self {
             authority,
-            clock: ManualClock::new(NOW_MS),
             memory: MemoryEngine::new(),
             receipts,
+            issuer: FakeIssuer::new(clock.clone()),
+            clock,
             receipts_addr: server.addr,
+            issuer_server: None,
             _receipt_server: server,
         }
+    }
+
+    /// A deployment with a bundle issuer.
+    pub(crate) async fn with_issuer() -> Self {
+        let mut world = Self::new().await;
+        let callers = CallerTable::new(pki::TRUST_DOMAIN).unwrap().allow(
+            "/contextlayer.bundle.v1.BundleService/IssueBundle",
+            &["exchange/cl-policy-engine"],
+        );
+        let service = BundleServiceServer::new(world.issuer.clone());
+        let app = App::new(Routes::new(service), Callers::Table(callers.unwrap()));
+        let credentials = world.authority.credentials("exchange/cl-bundle-issuer");
+        let shutdown = Shutdown::default();
+        let tasks = Tasks::new(shutdown.clone());
+        world.issuer_server = Some(Serving::start(app, credentials, shutdown, tasks).await);
+        world
     }
 
     /// Starts a policy engine on what earlier ones left in memory.
@@ -145,15 +170,21 @@ impl World {
             Arc::clone(&credentials),
             "exchange/cl-receipt-store",
         );
+        let issuer = self.issuer_server.as_ref().map(|serving| {
+            let channel = serving.channel(Arc::clone(&credentials));
+            Arc::new(GrpcIssuer::new(channel)) as Arc<dyn Issuer>
+        });
         let shutdown = Shutdown::default();
         let tasks = Tasks::new(shutdown.clone());
         let telemetry = telemetry();
         let app = cl_policy_engine::app(Deps {
             store: Arc::clone(&store),
             receipts: Arc::new(GrpcReceipts::new(to_receipts)),
+            issuer,
             keys: keys(),
             audiences: Audiences::of(pki::TRUST_DOMAIN).unwrap(),
             clock: Arc::new(self.clock.clone()),
+            ids: Arc::new(SystemIds::new(Arc::new(self.clock.clone()))),
             own: credentials.own().id,
             meter: telemetry.meter(),
             shutdown: shutdown.clone(),

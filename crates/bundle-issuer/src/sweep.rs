@@ -1,0 +1,99 @@
+//! What time does to bundles: they expire, their content goes, and at last their records.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cl_host::life::Shutdown;
+use cl_model::time::UnixTime;
+
+use crate::clock::HighWater;
+use crate::core::bundle::{State, Times};
+use crate::error::Error;
+use crate::store::{Change, Due, Store, StoreError, StoredBundle, blocking};
+
+/// How many bundles are looked at at a time.
+const PAGE: usize = 128;
+
+/// Looks at the bundles that are due, and stores the time, until told to end.
+pub(crate) struct Sweep {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) time: Arc<HighWater>,
+    pub(crate) times: Times,
+    pub(crate) interval: Duration,
+}
+
+impl Sweep {
+    pub(crate) async fn run(self, shutdown: Shutdown) {
+        while !shutdown.is_requested() {
+            if let Err(error) = self.pass().await {
+                tracing::error!(%error, "bundles cannot be swept");
+            }
+            tokio::select! {
+                () = shutdown.requested() => {}
+                () = tokio::time::sleep(self.interval) => {}
+            }
+        }
+    }
+
+    async fn pass(&self) -> Result<(), Error> {
+        let (now, times) = (self.time.now(), self.times);
+        blocking(&self.store, move |store| {
+            store.raise(now)?;
+            loop {
+                let due = store.due(now, PAGE)?;
+                for due in &due {
+                    match look(store, due, &times, now) {
+                        // Whoever was first has stored when the bundle is due next.
+                        Ok(()) | Err(StoreError::Conflict) => {}
+                        Err(error) => return Err(error),
+                    }
+                }
+                if due.len() < PAGE {
+                    return Ok(());
+                }
+            }
+        })
+        .await
+    }
+}
+
+fn look(store: &dyn Store, due: &Due, times: &Times, now: UnixTime) -> Result<(), StoreError> {
+    match store.bundle(&due.tenant, &due.id)? {
+        None => store.forget(due),
+        Some(read) if read.bundle.has_run_out(now) => expire(store, &read, times, now),
+        Some(read) if read.bundle.state.is_final() => {
+            if read.bundle.removable_at(times) <= now {
+                return store.remove(&read);
+            }
+            store_next(store, &read, read.bundle.state, times, now)
+        }
+        Some(read) => store_next(store, &read, read.bundle.state, times, now),
+    }
+}
+
+/// Stores that a bundle's time is over, and wipes its content.
+pub(crate) fn expire(
+    store: &dyn Store,
+    read: &StoredBundle,
+    times: &Times,
+    now: UnixTime,
+) -> Result<(), StoreError> {
+    store_next(store, read, State::Expired, times, now)
+}
+
+fn store_next(
+    store: &dyn Store,
+    read: &StoredBundle,
+    state: State,
+    times: &Times,
+    now: UnixTime,
+) -> Result<(), StoreError> {
+    let next = read.bundle.turned(state, times, now);
+    store.change(&Change {
+        wipes: !next.needs_content(times, now),
+        read,
+        next: &next,
+        announces: None,
+        settles: None,
+    })
+}

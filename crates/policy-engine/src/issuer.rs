@@ -1,0 +1,86 @@
+//! The bundle issuer, as the engine needs it.
+
+use std::time::Duration;
+
+use cl_host::client::PeerChannel;
+use cl_model::urn::BundleId;
+use cl_wire::bundle::v1::IssueBundleRequest;
+use cl_wire::bundle::v1::bundle_service_client::BundleServiceClient;
+use tonic::{Code, Request, Status};
+
+/// The port to the bundle issuer.
+///
+/// **Who retries?** The caller: a repeat for the same decision returns the same bundle.
+#[tonic::async_trait]
+pub trait Issuer: Send + Sync {
+    /// Has the bundle of a decision issued, within a time.
+    async fn issue(
+        &self,
+        request: IssueBundleRequest,
+        time: Duration,
+    ) -> Result<BundleId, NotIssued>;
+}
+
+/// Why there is no bundle.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotIssued {
+    /// There never will be one, for this reason.
+    #[error("no bundle can be issued: {0}")]
+    Never(String),
+    /// It is worth another try.
+    #[error("no bundle yet: {code:?}")]
+    NotYet {
+        /// How the call ended.
+        code: Code,
+        /// The stable code that the issuer gave, if any.
+        reason: Option<String>,
+    },
+}
+
+impl From<Status> for NotIssued {
+    fn from(status: Status) -> Self {
+        let (code, reason) = (status.code(), cl_wire::status::reason(&status));
+        let is_final = code == Code::FailedPrecondition || code == Code::PermissionDenied;
+        match reason {
+            Some(reason) if is_final => Self::Never(reason),
+            reason => Self::NotYet { code, reason },
+        }
+    }
+}
+
+/// The bundle issuer over gRPC.
+#[derive(Clone, Debug)]
+pub struct GrpcIssuer {
+    client: BundleServiceClient<PeerChannel>,
+}
+
+impl GrpcIssuer {
+    /// Calls the issuer over `channel`.
+    pub fn new(channel: PeerChannel) -> Self {
+        Self {
+            client: BundleServiceClient::new(channel),
+        }
+    }
+}
+
+#[tonic::async_trait]
+impl Issuer for GrpcIssuer {
+    async fn issue(
+        &self,
+        request: IssueBundleRequest,
+        time: Duration,
+    ) -> Result<BundleId, NotIssued> {
+        let mut request = Request::new(request);
+        request.set_timeout(time);
+        let answer = self
+            .client
+            .clone()
+            .issue_bundle(request)
+            .await?
+            .into_inner();
+        BundleId::parse(&answer.bundle_ref).ok_or(NotIssued::NotYet {
+            code: Code::DataLoss,
+            reason: None,
+        })
+    }
+}

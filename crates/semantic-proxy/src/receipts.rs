@@ -1,0 +1,145 @@
+//! The receipt store, as the proxy needs it.
+
+use cl_host::client::PeerChannel;
+use cl_model::time::UnixTime;
+use cl_wire::receipt::v1::receipt_service_client::ReceiptServiceClient;
+use cl_wire::receipt::v1::{self as wire, BeginRequest, CompleteRequest, ListOpenRequest};
+use prost_types::Timestamp;
+use tonic::{Code, Status};
+
+use crate::core::evidence::Routing;
+
+/// The most intents that one look returns.
+const PAGE: u32 = 100;
+
+/// The port to the receipt store.
+///
+/// **Durable when?** When [`begin`](Self::begin) or [`complete`](Self::complete) has returned `Ok`.
+///
+/// **Who retries?** The caller; both are idempotent by operation id.
+#[tonic::async_trait]
+pub trait Receipts: Send + Sync {
+    /// Makes the intent to project durable.
+    async fn begin(
+        &self,
+        routing: &Routing,
+        members: Vec<u8>,
+        deadline: UnixTime,
+    ) -> Result<(), NotWritten>;
+
+    /// Makes the receipt of a begun projection durable.
+    async fn complete(&self, routing: wire::Routing, members: Vec<u8>) -> Result<(), NotWritten>;
+
+    /// Own intents that are not settled, earliest deadline first.
+    async fn open(&self) -> Result<Vec<wire::Intent>, NotWritten>;
+}
+
+/// The receipt store did not confirm.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the receipt store did not confirm: {code:?}")]
+pub struct NotWritten {
+    /// How the call ended.
+    pub code: Code,
+    /// The stable code that the store gave, if any.
+    pub reason: Option<String>,
+}
+
+impl From<Status> for NotWritten {
+    fn from(status: Status) -> Self {
+        Self {
+            code: status.code(),
+            reason: cl_wire::status::reason(&status),
+        }
+    }
+}
+
+impl From<&Routing> for wire::Routing {
+    fn from(routing: &Routing) -> Self {
+        Self {
+            tenant: routing.tenant.as_str().to_owned(),
+            operation_id: routing.operation_id.as_str().to_owned(),
+            subject_tag: Some(routing.subject_tag.clone()),
+        }
+    }
+}
+
+/// The receipt store over gRPC.
+#[derive(Clone, Debug)]
+pub struct GrpcReceipts {
+    client: ReceiptServiceClient<PeerChannel>,
+}
+
+impl GrpcReceipts {
+    /// Calls the store over `channel`.
+    pub fn new(channel: PeerChannel) -> Self {
+        Self {
+            client: ReceiptServiceClient::new(channel),
+        }
+    }
+}
+
+#[tonic::async_trait]
+impl Receipts for GrpcReceipts {
+    async fn begin(
+        &self,
+        routing: &Routing,
+        members: Vec<u8>,
+        deadline: UnixTime,
+    ) -> Result<(), NotWritten> {
+        let request = BeginRequest {
+            routing: Some(routing.into()),
+            deadline: Some(timestamp(deadline)),
+            members,
+        };
+        self.client.clone().begin(request).await?;
+        Ok(())
+    }
+
+    async fn complete(&self, routing: wire::Routing, members: Vec<u8>) -> Result<(), NotWritten> {
+        let request = CompleteRequest {
+            routing: Some(routing),
+            members,
+        };
+        let answer = self.client.clone().complete(request).await?;
+        if answer.into_inner().entry.is_some() {
+            return Ok(());
+        }
+        Err(NotWritten {
+            code: Code::DataLoss,
+            reason: None,
+        })
+    }
+
+    async fn open(&self) -> Result<Vec<wire::Intent>, NotWritten> {
+        let request = ListOpenRequest {
+            page_size: PAGE,
+            page_token: String::new(),
+        };
+        Ok(self
+            .client
+            .clone()
+            .list_open(request)
+            .await?
+            .into_inner()
+            .intents)
+    }
+}
+
+pub(crate) fn timestamp(time: UnixTime) -> Timestamp {
+    let milliseconds = time.milliseconds();
+    // Below 1,000, so that it fits and the product does too.
+    let rest = i32::try_from(milliseconds.rem_euclid(1000)).unwrap_or(0);
+    Timestamp {
+        seconds: milliseconds.div_euclid(1000),
+        nanos: rest * 1_000_000,
+    }
+}
+
+pub(crate) fn time(timestamp: &Timestamp) -> UnixTime {
+    let milliseconds = i64::from(timestamp.nanos / 1_000_000);
+    let milliseconds = timestamp
+        .seconds
+        .saturating_mul(1000)
+        .saturating_add(milliseconds);
+    UnixTime::from_milliseconds(milliseconds)
+}
