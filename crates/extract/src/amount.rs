@@ -17,13 +17,54 @@ pub(crate) struct Amount {
     pub(crate) mark: Option<&'static str>,
 }
 
+/// Which decimal sign the numbers of a message show: those of one currency, else all.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Styles {
+    shown: Vec<(Option<&'static str>, Decimal)>,
+}
+
+/// Numbers beyond these show nothing new.
+const MAX_SHOWN: usize = 64;
+
+impl Styles {
+    pub(crate) fn of<'a>(sentences: impl Iterator<Item = &'a [Token]>) -> Self {
+        let shown = sentences.flat_map(|tokens| {
+            let numbers = tokens
+                .iter()
+                .enumerate()
+                .filter(|(_, it)| it.kind == Kind::Number);
+            numbers.filter_map(move |(at, number)| {
+                let style = number::shown_style(&number.text)?;
+                let currency =
+                    currency_before(tokens, at).or_else(|| currency_after(tokens, at + 1));
+                Some((currency.and_then(|(currency, _)| currency.code), style))
+            })
+        });
+        Self {
+            shown: shown.take(MAX_SHOWN).collect(),
+        }
+    }
+
+    fn of_currency(&self, code: &'static str) -> Option<Decimal> {
+        let own = self
+            .shown
+            .iter()
+            .filter(|(currency, _)| *currency == Some(code));
+        let own: Vec<Decimal> = own.map(|(_, style)| *style).collect();
+        let all = || self.shown.iter().map(|(_, style)| *style).collect();
+        let styles: Vec<Decimal> = if own.is_empty() { all() } else { own };
+        let first = styles.first().copied()?;
+        styles.iter().all(|style| *style == first).then_some(first)
+    }
+}
+
 /// All amounts with a sign of a currency, and bare decimals.
-pub(crate) fn amounts(tokens: &[Token], style: Option<Decimal>) -> Vec<Amount> {
+pub(crate) fn amounts(tokens: &[Token], styles: &Styles) -> Vec<Amount> {
     let mut found = Vec::new();
     let mut at = 0;
     while at < tokens.len() {
         match (tokens[at].kind == Kind::Number)
-            .then(|| amount_at(tokens, at, style))
+            .then(|| amount_at(tokens, at, styles))
             .flatten()
         {
             Some(amount) => {
@@ -36,7 +77,7 @@ pub(crate) fn amounts(tokens: &[Token], style: Option<Decimal>) -> Vec<Amount> {
     found
 }
 
-fn amount_at(tokens: &[Token], at: usize, style: Option<Decimal>) -> Option<Amount> {
+fn amount_at(tokens: &[Token], at: usize, styles: &Styles) -> Option<Amount> {
     let (text, mut end) = joined(tokens, at);
     let scale = scale(tokens, end);
     end += usize::from(scale.is_some());
@@ -67,7 +108,7 @@ fn amount_at(tokens: &[Token], at: usize, style: Option<Decimal>) -> Option<Amou
     let Some(code) = currency.code else {
         return Some(unread(start, end, mark::CURRENCY_UNKNOWN));
     };
-    let (decimal, number_mark) = match number::read(&text, style) {
+    let (decimal, number_mark) = match number::read(&text, styles.of_currency(code)) {
         Reading::Exact(whole, fraction) => (scaled(&whole, &fraction, scale), None),
         Reading::Assumed(whole) if scale.is_none() => {
             (Some(whole), Some(mark::AMOUNT_SEPARATOR_ASSUMED))

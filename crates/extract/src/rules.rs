@@ -4,12 +4,11 @@ use cl_model::time::UnixTime;
 use serde_json::{Value, json};
 use time::{Date, OffsetDateTime, UtcOffset};
 
-use crate::amount::{self, Amount};
+use crate::amount::{self, Amount, Styles};
 use crate::cue::{self, Cue, Tie};
 use crate::date::{self, Mention, Phrase};
 use crate::dates::Reference;
 use crate::mark;
-use crate::number::{self, Decimal};
 use crate::sentence::{Sentence, sentences};
 use crate::token::{Kind, Token, find};
 use crate::{Candidate, Extraction, MAX_CANDIDATES, MAX_TEXT_BYTES, Message, Origin};
@@ -42,7 +41,7 @@ pub(crate) fn read(message: &Message) -> Extraction {
         .map(|it| date::mentions(&it.tokens))
         .collect();
     reader.reference = reference(message, &mentions);
-    reader.style = decimal_style(&sentences);
+    reader.styles = Styles::of(sentences.iter().map(|it| it.tokens.as_slice()));
     reader.sentences(&sentences, &mentions);
     reader.finish()
 }
@@ -159,18 +158,6 @@ fn local_day(sent: UnixTime, offset_minutes: Option<i32>) -> Option<Date> {
     utc.checked_to_offset(offset).map(OffsetDateTime::date)
 }
 
-/// The decimal sign of the message's numbers, if they agree on one.
-fn decimal_style(sentences: &[Sentence]) -> Option<Decimal> {
-    let mut shown = sentences
-        .iter()
-        .flat_map(|sentence| &sentence.tokens)
-        .filter(|token| token.kind == Kind::Number)
-        .filter_map(|token| number::shown_style(&token.text));
-    let first = shown.next()?;
-    // A writer who quotes both styles shows none, except that both separators in one number do.
-    shown.all(|style| style == first).then_some(first)
-}
-
 /// Whether the text has the small words of English; short texts pass.
 fn is_english(sentences: &[Sentence]) -> bool {
     const SMALL: &[&str] = &[
@@ -179,7 +166,8 @@ fn is_english(sentences: &[Sentence]) -> bool {
     ];
     let words = || {
         let tokens = sentences.iter().flat_map(|sentence| &sentence.tokens);
-        tokens.filter(|token| token.kind == Kind::Word)
+        // Names and codes belong to no language.
+        tokens.filter(|token| token.kind == Kind::Word && !token.is_capital)
     };
     let small = words().filter(|it| it.is_one_of(SMALL)).count();
     words().take(12).count() < 12 || small * 12 >= words().count()
@@ -189,7 +177,7 @@ struct Reader<'a> {
     message: &'a Message,
     doubts: Vec<&'static str>,
     reference: Reference,
-    style: Option<Decimal>,
+    styles: Styles,
     found: Extraction,
 }
 
@@ -207,7 +195,7 @@ impl<'a> Reader<'a> {
             message,
             doubts: Vec::new(),
             reference: Reference::default(),
-            style: None,
+            styles: Styles::default(),
             found: Extraction::default(),
         }
     }
@@ -303,7 +291,7 @@ impl<'a> Reader<'a> {
 
     fn amounts(&mut self, sentence: &Sentence, is_introduced: bool) {
         let tokens = &sentence.tokens;
-        let all = amount::amounts(tokens, self.style);
+        let all = amount::amounts(tokens, &self.styles);
         for found in &all {
             if !amount::is_due(tokens, found, &all, is_introduced) {
                 if found.currency.is_some() {

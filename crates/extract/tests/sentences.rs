@@ -1591,9 +1591,15 @@ const AMOUNTS: &[Row] = &[
     (
         "These amounts are open:\nItem A: 1.234,56 EUR\nItem B: EUR 45.000\nItem C: CHF 12'500.00\nItem D: USD 1,234.56\nItem E: £2.5k",
         &[],
-        &["1234.56 EUR", "12500.00 CHF", "1234.56 USD", "2500 GBP"],
+        &[
+            "1234.56 EUR",
+            "45000 EUR",
+            "12500.00 CHF",
+            "1234.56 USD",
+            "2500 GBP",
+        ],
         false,
-        mark::AMOUNT_SEPARATOR,
+        "",
     ),
     (
         "Please pay:\n- EUR 10.50 for the cable\n- EUR 20.00 for the lamp\n\nThe lamp cost EUR 90.00 last year.",
