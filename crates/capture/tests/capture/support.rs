@@ -108,7 +108,8 @@ impl World {
             subject_ref: SUBJECT.to_owned(),
             owner_addresses: vec![OWNER.to_owned()],
         };
-        let run = pipeline::run(&job, &deps, &mut |_| {});
+        let mut silent = |_: &Report| {};
+        let run = pipeline::run(&job, &deps, &mut silent);
         tokio::time::timeout(HANG, run).await.expect("hangs: a run")
     }
 }
