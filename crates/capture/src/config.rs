@@ -16,6 +16,9 @@ use crate::vault::Vault;
 /// The name of this process, also of its files under `pki/`.
 pub const PROCESS: &str = "cl-capture";
 
+/// A message beyond this is stored without being read.
+const MAX_MESSAGE_BYTES: u64 = 64 * 1024 * 1024;
+
 /// The whole command line.
 #[derive(Clone, Debug, clap::Parser)]
 #[command(
@@ -123,6 +126,7 @@ impl MailArgs {
             tenant: self.tenant.clone(),
             subject_ref: self.subject.clone(),
             owner_addresses: self.owner_addresses.clone(),
+            max_message_bytes: MAX_MESSAGE_BYTES,
         })
     }
 }

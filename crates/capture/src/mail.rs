@@ -5,6 +5,7 @@
 
 mod date;
 mod facts;
+mod header;
 mod html;
 mod marks;
 mod parameter;
@@ -97,11 +98,11 @@ fn wire_time(milliseconds: i64) -> WireTimestamp {
     }
 }
 
-fn mark_header(structure: &Structure, marks: &mut Marks) {
+fn mark_header(structure: &Structure<'_>, marks: &mut Marks) {
     let is_broken = structure
         .fields
         .iter()
-        .any(|field| std::str::from_utf8(&field.raw).is_err());
+        .any(|field| std::str::from_utf8(field.raw).is_err());
     marks.add_if(is_broken, "header.not_utf8");
     for (name, mark) in [
         ("from", "header.from_repeated"),
@@ -115,7 +116,7 @@ fn mark_header(structure: &Structure, marks: &mut Marks) {
 }
 
 /// Whether a person wrote it for this occasion, and for whom (RFC 3834, RFC 2919, RFC 2369).
-fn mark_kind(structure: &Structure, marks: &mut Marks) {
+fn mark_kind(structure: &Structure<'_>, marks: &mut Marks) {
     let is = |name: &str, values: &[&str]| {
         structure.text(name).is_some_and(|it| {
             let first = it
@@ -158,7 +159,7 @@ fn mark_kind(structure: &Structure, marks: &mut Marks) {
     marks.add_if(is_bulk, BULK);
 }
 
-fn mark_parts(structure: &Structure, marks: &mut Marks) {
+fn mark_parts(structure: &Structure<'_>, marks: &mut Marks) {
     let all = || {
         structure
             .attachments
@@ -197,7 +198,7 @@ fn mark_parts(structure: &Structure, marks: &mut Marks) {
     marks.add_if(!structure.attachments.is_empty(), "attachments.not_read");
 }
 
-fn sent_at(structure: &Structure, marks: &mut Marks) -> Option<SentAt> {
+fn sent_at(structure: &Structure<'_>, marks: &mut Marks) -> Option<SentAt> {
     let Some(field) = structure.text("date") else {
         marks.add("date.missing");
         return None;
@@ -257,7 +258,7 @@ fn shown(text: &str, max_chars: usize) -> String {
     plain.trim().to_owned()
 }
 
-fn visible_text(structure: &Structure, marks: &mut Marks) -> Vec<TextPart> {
+fn visible_text(structure: &Structure<'_>, marks: &mut Marks) -> Vec<TextPart> {
     let mut all = String::new();
     for body in &structure.bodies {
         if !all.is_empty() {

@@ -49,6 +49,8 @@ pub struct Job {
     pub subject_ref: String,
     /// The subject's addresses.
     pub owner_addresses: Vec<String>,
+    /// A message beyond this is stored without being read.
+    pub max_message_bytes: u64,
 }
 
 /// What a run works with.
@@ -108,7 +110,7 @@ struct PreparedItem {
 }
 
 fn read_all(job: &Job, clock: &dyn Clock, sender: &mpsc::Sender<Prepared>) -> std::io::Result<()> {
-    source::walk(&job.path, &mut |step| {
+    source::walk(&job.path, job.max_message_bytes, &mut |step| {
         let prepared = match step {
             Step::Message(found) => prepare(*found, job, clock),
             Step::Unreadable(path) => Prepared::Refused(RefusedItem {
@@ -136,9 +138,13 @@ fn prepare(found: Found, job: &Job, clock: &dyn Clock) -> Prepared {
     if found.raw.cut.is_some() {
         extra_marks.push("message.too_large");
     }
-    let Ok(reading) = mail::read(&found.raw.bytes, &extra_marks) else {
+    let Ok(mut reading) = mail::read(&found.raw.bytes, &extra_marks) else {
         return refused("NOT_A_MESSAGE");
     };
+    if found.raw.cut.is_some() {
+        // What follows the cut is not known, and what the cut goes through would be described wrongly.
+        reading.facts.attachments.clear();
+    }
     let digest = found
         .raw
         .cut

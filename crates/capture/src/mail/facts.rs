@@ -3,8 +3,9 @@
 use cl_model::digest::Digest;
 
 use super::date::SentAt;
+use super::header::one_line;
 use super::marks::Marks;
-use super::structure::{Attachment, Structure, one_line};
+use super::structure::{Attachment, Structure};
 
 /// The most signatures that an event lists.
 const MAX_SIGNATURES: usize = 16;
@@ -61,7 +62,7 @@ pub struct AttachmentFacts {
     pub digest: Digest,
 }
 
-pub(super) fn facts(structure: &Structure, sent_at: Option<SentAt>, marks: &Marks) -> Facts {
+pub(super) fn facts(structure: &Structure<'_>, sent_at: Option<SentAt>, marks: &Marks) -> Facts {
     let id_digest = |name: &str| {
         let id = structure.text(name)?;
         (!id.is_empty()).then(|| Digest::of_bytes(id.as_bytes()))
@@ -107,7 +108,7 @@ impl AttachmentFacts {
     }
 }
 
-fn signatures(structure: &Structure, marks: &Marks) -> Vec<Signature> {
+fn signatures(structure: &Structure<'_>, marks: &Marks) -> Vec<Signature> {
     let tag = |raw: &[u8], name: &str| {
         let line = one_line(raw);
         line.split(';').find_map(|it| {
@@ -144,7 +145,7 @@ fn signatures(structure: &Structure, marks: &Marks) -> Vec<Signature> {
 }
 
 /// Marks that mail programs leave in the header of a deleted message.
-fn deleted_as(structure: &Structure) -> Option<&'static str> {
+fn deleted_as(structure: &Structure<'_>) -> Option<&'static str> {
     const MOZILLA_EXPUNGED: u32 = 0x0008;
 
     let mozilla = structure

@@ -194,18 +194,15 @@ impl Writer {
             self.wants_line = true;
             let is_paragraph = ["p", "br", "blockquote", "table", "ul", "ol"].contains(&name)
                 || name.starts_with('h');
-            // A second break in a row makes an empty line.
-            if is_paragraph
-                && self.out.ends_with('\n')
-                && !self.out.ends_with("\n\n")
-                && !self.out.is_empty()
-            {
-                self.out.push('\n');
-            } else if name == "br" && !self.out.is_empty() && !self.out.ends_with('\n') {
-                self.out.push('\n');
-            } else if name == "p" && !self.out.is_empty() && !self.out.ends_with('\n') {
-                self.out.push_str("\n\n");
-            }
+            let breaks = match (self.out.ends_with('\n'), name) {
+                _ if self.out.is_empty() || self.out.ends_with("\n\n") => "",
+                // A second break in a row makes an empty line.
+                (true, _) if is_paragraph => "\n",
+                (false, "br") => "\n",
+                (false, "p") => "\n\n",
+                (true | false, _) => "",
+            };
+            self.out.push_str(breaks);
         } else if name == "td" || name == "th" {
             self.wants_space = true;
         }

@@ -7,9 +7,11 @@ use mail_parser::decoders::base64::base64_decode;
 use mail_parser::decoders::charsets::map::charset_decoder;
 use mail_parser::decoders::quoted_printable::quoted_printable_decode;
 use mail_parser::{
-    Address, Encoding, Header, Message, MessageParser, MessagePart, MimeHeaders, PartType,
+    Address, Encoding, Header, HeaderName, Message, MessageParser, MessagePart, MimeHeaders,
+    PartType,
 };
 
+use super::header::{self, Field, one_line};
 use super::marks::Marks;
 use super::parameter;
 
@@ -19,14 +21,13 @@ const MAX_NESTED_MESSAGES: usize = 32;
 /// The most attachments that are described.
 const MAX_ATTACHMENTS: usize = 64;
 
-/// Its table of header fields is made once.
-static PARSER: LazyLock<MessageParser> = LazyLock::new(MessageParser::default);
-
-/// A field as it stands in the header.
-pub(super) struct Field {
-    pub(super) name: String,
-    pub(super) raw: Vec<u8>,
-}
+/// Only what its values are read of: a date with an unknown zone takes the next field along.
+static PARSER: LazyLock<MessageParser> = LazyLock::new(|| {
+    MessageParser::new()
+        .with_mime_headers()
+        .with_address_headers()
+        .header_text(HeaderName::Subject)
+});
 
 /// A mailbox of an address field.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,8 +52,8 @@ pub(super) struct Body {
 }
 
 /// What the library found in a message.
-pub(super) struct Structure {
-    pub(super) fields: Vec<Field>,
+pub(super) struct Structure<'a> {
+    pub(super) fields: Vec<Field<'a>>,
     pub(super) from: Vec<Mailbox>,
     pub(super) to: Vec<Mailbox>,
     pub(super) cc: Vec<Mailbox>,
@@ -63,9 +64,14 @@ pub(super) struct Structure {
     pub(super) media_type: String,
 }
 
-impl Structure {
+impl<'a> Structure<'a> {
     /// Reads a message; `None` if it has no header.
-    pub(super) fn of(bytes: &[u8], marks: &mut Marks) -> Option<Self> {
+    pub(super) fn of(bytes: &'a [u8], marks: &mut Marks) -> Option<Self> {
+        let bytes = header::trimmed(bytes);
+        let fields = header::fields(bytes);
+        if fields.is_empty() {
+            return None;
+        }
         let is_nested = nested_messages(bytes) > MAX_NESTED_MESSAGES;
         marks.add_if(is_nested, "mime.nesting_not_read");
         let message = if is_nested {
@@ -73,44 +79,34 @@ impl Structure {
         } else {
             PARSER.parse(bytes)?
         };
-        let root = message.parts.first();
-        let headers: &[Header<'_>] = root.map_or(&[], |part| &part.headers);
-        if headers.is_empty() {
-            return None;
-        }
-        let fields = headers
-            .iter()
-            .map(|header| Field {
-                name: header.name.as_str().to_ascii_lowercase(),
-                raw: raw_value(bytes, header).to_vec(),
-            })
-            .collect();
         let (bodies, attachments) = if is_nested {
             (Vec::new(), Vec::new())
         } else {
+            marks.add_if(
+                message.parts.iter().any(|part| part.is_encoding_problem),
+                "mime.encoding_broken",
+            );
             (
                 bodies(&message, bytes, marks),
                 attachments(&message, bytes, marks),
             )
         };
         Some(Self {
+            from: mailboxes(&fields, "from"),
+            to: mailboxes(&fields, "to"),
+            cc: mailboxes(&fields, "cc"),
+            subject: subject(&fields),
             fields,
-            from: mailboxes(message.from()),
-            to: mailboxes(message.to()),
-            cc: mailboxes(message.cc()),
-            subject: message.subject().unwrap_or_default().to_owned(),
             bodies,
             attachments,
-            media_type: root.map(media_type).unwrap_or_default(),
+            media_type: message.parts.first().map(media_type).unwrap_or_default(),
         })
     }
 
     /// The raw values of a field, by its lower-case name, first to last.
-    pub(super) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
-        self.fields
-            .iter()
-            .filter(move |field| field.name == name)
-            .map(|field| field.raw.as_slice())
+    pub(super) fn all<'b>(&'b self, name: &'b str) -> impl Iterator<Item = &'a [u8]> + 'b {
+        let named = self.fields.iter().filter(move |field| field.name == name);
+        named.map(|field| field.raw)
     }
 
     /// The first value of a field as text on one line.
@@ -123,13 +119,6 @@ impl Structure {
     }
 }
 
-/// A raw value without folds.
-pub(super) fn one_line(raw: &[u8]) -> String {
-    let text = String::from_utf8_lossy(raw);
-    let words: Vec<&str> = text.split_whitespace().collect();
-    words.join(" ")
-}
-
 fn raw_value<'a>(bytes: &'a [u8], header: &Header<'_>) -> &'a [u8] {
     let (start, end) = (index(header.offset_start), index(header.offset_end));
     bytes.get(start..end).unwrap_or_default()
@@ -139,17 +128,31 @@ fn index(offset: u32) -> usize {
     usize::try_from(offset).unwrap_or(usize::MAX)
 }
 
-fn mailboxes(address: Option<&Address<'_>>) -> Vec<Mailbox> {
-    let Some(address) = address else {
-        return Vec::new();
-    };
-    address
-        .iter()
-        .map(|it| Mailbox {
+/// The mailboxes of all fields of a name. Each field is read by itself.
+fn mailboxes(fields: &[Field<'_>], name: &str) -> Vec<Mailbox> {
+    let mut found = Vec::new();
+    for field in fields.iter().filter(|field| field.name == name) {
+        let alone = [b"From:", field.raw, b"\r\n\r\n"].concat();
+        let Some(message) = PARSER.parse_headers(&alone) else {
+            continue;
+        };
+        let all = message.from().into_iter().flat_map(Address::iter);
+        found.extend(all.map(|it| Mailbox {
             address: it.address().unwrap_or_default().to_owned(),
             name: it.name().unwrap_or_default().to_owned(),
-        })
-        .collect()
+        }));
+    }
+    found
+}
+
+fn subject(fields: &[Field<'_>]) -> String {
+    let Some(field) = fields.iter().find(|field| field.name == "subject") else {
+        return String::new();
+    };
+    let alone = [b"Subject:", field.raw, b"\r\n\r\n"].concat();
+    let message = PARSER.parse_headers(&alone);
+    let decoded = message.as_ref().and_then(|it| it.subject());
+    decoded.unwrap_or_default().to_owned()
 }
 
 /// How many messages may stand in each other, at most.
@@ -201,7 +204,6 @@ fn bodies(message: &Message<'_>, bytes: &[u8], marks: &mut Marks) -> Vec<Body> {
                 .and_then(|it| it.attribute(name))
                 .unwrap_or_default()
         };
-        marks.add_if(part.is_encoding_problem, "mime.encoding_broken");
         bodies.push(Body {
             text: decoded(part, bytes, parameter("charset"), text, marks),
             is_html,

@@ -156,14 +156,30 @@ fn messages_nested_without_end_are_kept_and_not_read() {
 }
 
 #[test]
-fn dump() {
-    let found: BTreeMap<String, Value> = eml()
-        .into_iter()
-        .map(|(name, bytes)| (name, summary(&mail::read(&bytes, &[]).unwrap())))
-        .collect();
-    fs::write(
-        "/tmp/expected.json",
-        serde_json::to_string_pretty(&found).unwrap(),
-    )
-    .unwrap();
+fn no_field_takes_its_neighbours_along() {
+    for odd in [
+        "Date: Thu, 29 Oct 2026 09:10:00 K",
+        "To: \"open",
+        "Cc: <a@b.example",
+        "Sender: (open",
+        "Content-Type: text/plain; charset=\"utf-8",
+        "References: <open",
+        "Subject: =?utf-8?q?open",
+        "no field",
+    ] {
+        let text = format!(
+            "{odd}\r\nAuto-Submitted: auto-replied\r\nFrom: a@b.example\r\nMessage-ID: <x@y>\r\n\r\nhello\r\n"
+        );
+        let reading = mail::read(text.as_bytes(), &[]).unwrap();
+        assert!(
+            reading.content.marks.contains(&mail::AUTOMATIC.to_owned()),
+            "{odd}"
+        );
+        assert_eq!(
+            reading.content.from.unwrap().address,
+            "a@b.example",
+            "{odd}"
+        );
+        assert!(reading.facts.message_id.is_some(), "{odd}");
+    }
 }

@@ -215,3 +215,32 @@ async fn what_is_no_message_is_refused_with_a_code_and_the_rest_goes_on() {
     let missing = world.run(&folder.path().join("missing")).await;
     assert!(matches!(missing, Err(Error::Path(_))), "{missing:?}");
 }
+
+#[tokio::test]
+async fn a_message_beyond_the_bound_is_stored_and_not_read() {
+    let world = World::new().await;
+    let folder = tempfile::tempdir().unwrap();
+    let large = format!(
+        "From: a@b.example\nMessage-ID: <huge@b.example>\n\nPlease pay EUR 5.00 by 3 November 2026.\n{}",
+        "line of text\n".repeat(400_000)
+    );
+    let mbox = format!(
+        "From - Thu Oct 29 08:02:11 2026\nSubject: small\n\nx\n\nFrom - Thu Oct 29 08:02:11 2026\n{large}\n"
+    );
+    fs::write(folder.path().join("all.mbox"), mbox).unwrap();
+    fs::write(folder.path().join("one.eml"), &large).unwrap();
+    let report = world.run(folder.path()).await.unwrap();
+    assert_eq!((report.captured, report.duplicates), (2, 1), "{report:?}");
+    assert_eq!(report.marks["message.too_large"], 2);
+    let kept = world.vault.kept.lock().unwrap();
+    let digest = Digest::of_bytes(large.as_bytes()).to_string();
+    assert_eq!(kept.payloads[&digest].len(), large.len());
+    let key = kept
+        .events
+        .keys()
+        .find(|key| key.ends_with(&digest))
+        .unwrap();
+    assert!(!kept.contents.contains_key(key));
+    let native = Digest::of_bytes(b"<huge@b.example>").to_string();
+    assert_eq!(kept.events[key]["source"]["native_id_digest"], native);
+}

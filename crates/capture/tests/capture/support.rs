@@ -107,6 +107,7 @@ impl World {
             tenant: "acme".to_owned(),
             subject_ref: SUBJECT.to_owned(),
             owner_addresses: vec![OWNER.to_owned()],
+            max_message_bytes: 4 << 20,
         };
         let mut silent = |_: &Report| {};
         let run = pipeline::run(&job, &deps, &mut silent);

@@ -18,7 +18,6 @@ use cl_wire::vault::v1::{
     CaptureEventsRequest, CaptureEventsResponse, CaptureOutcome, CapturedEvent, CapturedItem,
     MailContent, StorePayloadRequest, StorePayloadResponse, TextOrigin,
 };
-use prost::Message as _;
 use serde_json::Value;
 use tokio_stream::StreamExt as _;
 use tonic::{Code, Request, Response, Status, Streaming};
