@@ -11,6 +11,8 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ("cl-model", &[]),
     ("cl-kv", &[]),
     ("cl-pki", &[]),
+    ("cl-capture", &["cl-host", "cl-model", "cl-wire"]),
+    ("cl-extract", &["cl-model"]),
     ("cl-wire", &["cl-model"]),
     ("cl-host", &["cl-model"]),
     (

@@ -1,0 +1,163 @@
+//! What an event keeps of a message beside its payload.
+
+use cl_model::digest::Digest;
+
+use super::date::SentAt;
+use super::header::one_line;
+use super::marks::Marks;
+use super::structure::{Attachment, Structure};
+
+/// The most signatures that an event lists.
+const MAX_SIGNATURES: usize = 16;
+
+/// What an event keeps of a message beside its payload.
+#[derive(Clone, PartialEq)]
+pub struct Facts {
+    /// The digest of the `Message-ID`, if there is one.
+    pub message_id: Option<Digest>,
+    /// The digest of the `Message-ID` that it answers.
+    pub in_reply_to: Option<Digest>,
+    /// How many earlier messages it names.
+    pub references: usize,
+    /// When it says that it was sent.
+    pub sent_at: Option<SentAt>,
+    /// The `Date` field as written, and its zone.
+    pub written_date: Option<String>,
+    /// Signatures of the mail's own protocols: scheme, signer and digest of the value. Nobody
+    /// checked them.
+    pub signatures: Vec<Signature>,
+    /// `Authentication-Results` fields: what some server says it checked.
+    pub authentication_results: Vec<String>,
+    /// The `List-ID`, if there is one.
+    pub list_id: Option<String>,
+    /// Parts that are not the visible text.
+    pub attachments: Vec<AttachmentFacts>,
+    /// How the message was deleted at its source, if it was.
+    pub deleted_as: Option<&'static str>,
+    /// How many header fields there are.
+    pub header_fields: usize,
+}
+
+/// A signature that the message carries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signature {
+    /// `dkim`, `arc`, `smime` or `openpgp`.
+    pub scheme: &'static str,
+    /// The domain that it names.
+    pub signer: Option<String>,
+    /// The digest of its value.
+    pub value_digest: Option<Digest>,
+}
+
+/// A part that is described and not read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttachmentFacts {
+    /// Its media type as stated.
+    pub media_type: String,
+    /// Its name without any folder.
+    pub name: Option<String>,
+    /// Its decoded length in bytes.
+    pub byte_length: usize,
+    /// The digest of its decoded bytes.
+    pub digest: Digest,
+}
+
+pub(super) fn facts(structure: &Structure<'_>, sent_at: Option<SentAt>, marks: &Marks) -> Facts {
+    let id_digest = |name: &str| {
+        let id = structure.text(name)?;
+        (!id.is_empty()).then(|| Digest::of_bytes(id.as_bytes()))
+    };
+    let written: Option<String> = structure
+        .text("date")
+        .map(|it| it.chars().take(120).collect());
+    Facts {
+        message_id: id_digest("message-id"),
+        in_reply_to: id_digest("in-reply-to"),
+        references: structure
+            .text("references")
+            .map_or(0, |it| it.matches('<').count()),
+        sent_at,
+        written_date: written.filter(|it| !it.is_empty()),
+        signatures: signatures(structure, marks),
+        authentication_results: structure
+            .all("authentication-results")
+            .take(8)
+            .map(|raw| one_line(raw).chars().take(1000).collect())
+            .collect(),
+        list_id: structure
+            .text("list-id")
+            .map(|it| it.chars().take(255).collect()),
+        attachments: structure
+            .attachments
+            .iter()
+            .map(AttachmentFacts::of)
+            .collect(),
+        deleted_as: deleted_as(structure),
+        header_fields: structure.fields.len(),
+    }
+}
+
+impl AttachmentFacts {
+    fn of(it: &Attachment) -> Self {
+        Self {
+            media_type: it.media_type.clone(),
+            name: it.name.clone(),
+            byte_length: it.byte_length,
+            digest: it.digest,
+        }
+    }
+}
+
+fn signatures(structure: &Structure<'_>, marks: &Marks) -> Vec<Signature> {
+    let tag = |raw: &[u8], name: &str| {
+        let line = one_line(raw);
+        line.split(';').find_map(|it| {
+            let (key, value) = it.split_once('=')?;
+            (key.trim() == name).then(|| value.trim().chars().take(255).collect::<String>())
+        })
+    };
+    let of_fields = [("dkim-signature", "dkim"), ("arc-message-signature", "arc")];
+    let mut found: Vec<Signature> = of_fields
+        .iter()
+        .flat_map(|(field, scheme)| {
+            structure.all(field).map(|raw| Signature {
+                scheme,
+                signer: tag(raw, "d").filter(|it| it.chars().count() >= 3),
+                value_digest: Some(Digest::of_bytes(one_line(raw).as_bytes())),
+            })
+        })
+        .collect();
+    for (mark, scheme) in [
+        ("signature.smime", "smime"),
+        ("smime.not_read", "smime"),
+        ("signature.openpgp", "openpgp"),
+    ] {
+        if marks.has(mark) {
+            found.push(Signature {
+                scheme,
+                signer: None,
+                value_digest: None,
+            });
+        }
+    }
+    found.truncate(MAX_SIGNATURES);
+    found
+}
+
+/// Marks that mail programs leave in the header of a deleted message.
+fn deleted_as(structure: &Structure<'_>) -> Option<&'static str> {
+    const MOZILLA_EXPUNGED: u32 = 0x0008;
+
+    let mozilla = structure
+        .text("x-mozilla-status")
+        .and_then(|it| u32::from_str_radix(it.trim(), 16).ok())
+        .is_some_and(|flags| flags & MOZILLA_EXPUNGED != 0);
+    let status = structure
+        .text("x-status")
+        .is_some_and(|it| it.contains('D'));
+    match (mozilla, status) {
+        (true, _) => Some("mozilla.expunged"),
+        (false, true) => Some("mbox.deleted"),
+        (false, false) => None,
+    }
+}

@@ -1,0 +1,370 @@
+//! The text of an HTML part that a reader would see.
+//!
+//! No browser: what style sheets do to an element is known only as far as `style` attributes, a
+//! few attributes, and rules for single classes say. Whoever wants to hide text from this reader
+//! can; so what it yields is as untrusted as any text, and what it knows to be hidden is left out
+//! and marked.
+
+mod entity;
+mod style;
+
+use std::collections::HashSet;
+
+use self::entity::decode_entities;
+use self::style::{Style, hidden_classes};
+
+/// Elements deeper than this are read as if they stood at this depth.
+const MAX_DEPTH: usize = 256;
+
+/// The most bytes of text; the rest is left out.
+const MAX_TEXT_BYTES: usize = 1024 * 1024;
+
+/// The visible text, with `> ` before quoted lines, and whether hidden text was left out.
+pub(super) struct Visible {
+    pub(super) text: String,
+    pub(super) has_hidden: bool,
+}
+
+/// Reads an HTML document.
+pub(super) fn visible(html: &str) -> Visible {
+    let mut writer = Writer::new(hidden_classes(html));
+    let mut rest = html;
+    while let Some(at) = rest.find('<') {
+        writer.text(&rest[..at]);
+        rest = writer.markup(&rest[at..]);
+        if writer.out.len() > MAX_TEXT_BYTES {
+            break;
+        }
+    }
+    if writer.out.len() <= MAX_TEXT_BYTES {
+        writer.text(rest);
+    }
+    Visible {
+        text: writer.out,
+        has_hidden: writer.has_hidden,
+    }
+}
+
+#[derive(Debug)]
+struct Element {
+    name: String,
+    is_hidden: bool,
+    is_quote: bool,
+    is_dark: bool,
+}
+
+struct Writer {
+    out: String,
+    open: Vec<Element>,
+    hidden_classes: HashSet<String>,
+    has_hidden: bool,
+    wants_space: bool,
+    wants_line: bool,
+}
+
+impl Writer {
+    fn new(hidden_classes: HashSet<String>) -> Self {
+        Self {
+            out: String::new(),
+            open: Vec::new(),
+            hidden_classes,
+            has_hidden: false,
+            wants_space: false,
+            wants_line: false,
+        }
+    }
+
+    /// Reads a tag, comment or declaration; `rest` begins with `<`. Returns what follows it.
+    fn markup<'a>(&mut self, rest: &'a str) -> &'a str {
+        if let Some(comment) = rest.strip_prefix("<!--") {
+            return comment.find("-->").map_or("", |end| &comment[end + 3..]);
+        }
+        let name_start = rest[1..].chars().next();
+        if !name_start.is_some_and(|it| it.is_ascii_alphabetic() || "/!?".contains(it)) {
+            self.text("<");
+            return &rest[1..];
+        }
+        let Some(end) = tag_length(rest) else {
+            return "";
+        };
+        let (tag, after) = rest.split_at(end);
+        let inside = tag[1..].trim_end_matches('>');
+        if let Some(name) = inside.strip_prefix('/') {
+            self.close(&name.trim().to_ascii_lowercase());
+            return after;
+        }
+        if inside.starts_with(['!', '?']) {
+            return after;
+        }
+        let name_length = inside
+            .find(|it: char| it.is_whitespace() || it == '/')
+            .unwrap_or(inside.len());
+        let name = inside[..name_length].to_ascii_lowercase();
+        if [
+            "script", "style", "title", "textarea", "noscript", "template",
+        ]
+        .contains(&name.as_str())
+        {
+            return skip_element(after, &name);
+        }
+        self.start(name, &inside[name_length..]);
+        after
+    }
+
+    fn start(&mut self, name: String, attributes: &str) {
+        const VOID: &[&str] = &[
+            "br", "img", "hr", "meta", "link", "input", "area", "base", "col", "embed", "source",
+            "wbr",
+        ];
+        self.separate(&name);
+        if VOID.contains(&name.as_str()) {
+            return;
+        }
+        let style = Style::of(attributes);
+        let parent = self.open.last();
+        let is_dark = style
+            .background
+            .map_or(parent.is_some_and(|it| it.is_dark), |it| !it);
+        let by_class = style
+            .classes
+            .iter()
+            .any(|it| self.hidden_classes.contains(it));
+        let is_white_on_white = style.is_white_text && !is_dark;
+        let is_hidden = parent.is_some_and(|it| it.is_hidden)
+            || style.is_hidden
+            || by_class
+            || is_white_on_white
+            || ["head", "select", "svg", "object", "audio", "video"].contains(&name.as_str());
+        let is_quote = parent.is_some_and(|it| it.is_quote)
+            || name == "blockquote"
+            || style
+                .classes
+                .iter()
+                .any(|it| it == "gmail_quote" || it == "moz-cite-prefix" || it == "yahoo_quoted")
+            || style.id == "divrplyfwdmsg";
+        if self.open.len() < MAX_DEPTH {
+            self.open.push(Element {
+                name,
+                is_hidden,
+                is_quote,
+                is_dark,
+            });
+        }
+    }
+
+    fn close(&mut self, name: &str) {
+        let position = self.open.iter().rposition(|it| it.name == name);
+        if let Some(position) = position {
+            self.open.truncate(position);
+        }
+        self.separate(name);
+    }
+
+    /// Lines and gaps that an element makes.
+    fn separate(&mut self, name: &str) {
+        const BLOCKS: &[&str] = &[
+            "p",
+            "div",
+            "br",
+            "tr",
+            "li",
+            "ul",
+            "ol",
+            "table",
+            "h1",
+            "h2",
+            "h3",
+            "h4",
+            "h5",
+            "h6",
+            "hr",
+            "blockquote",
+            "section",
+            "article",
+            "header",
+            "footer",
+            "pre",
+            "dl",
+            "dt",
+            "dd",
+            "center",
+            "body",
+        ];
+        if BLOCKS.contains(&name) {
+            self.wants_line = true;
+            let is_paragraph = ["p", "br", "blockquote", "table", "ul", "ol"].contains(&name)
+                || name.starts_with('h');
+            let breaks = match (self.out.ends_with('\n'), name) {
+                _ if self.out.is_empty() || self.out.ends_with("\n\n") => "",
+                // A second break in a row makes an empty line.
+                (true, _) if is_paragraph => "\n",
+                (false, "br") => "\n",
+                (false, "p") => "\n\n",
+                (true | false, _) => "",
+            };
+            self.out.push_str(breaks);
+        } else if name == "td" || name == "th" {
+            self.wants_space = true;
+        }
+    }
+
+    fn text(&mut self, raw: &str) {
+        let (is_hidden, is_quote) = self
+            .open
+            .last()
+            .map_or((false, false), |it| (it.is_hidden, it.is_quote));
+        if is_hidden {
+            let in_head = self.open.iter().any(|it| it.name == "head");
+            self.has_hidden |= !raw.trim().is_empty() && !in_head;
+            return;
+        }
+        if raw.is_empty() {
+            return;
+        }
+        let decoded = decode_entities(raw);
+        for character in decoded.chars() {
+            if character.is_whitespace() && character != '\u{a0}' && character != '\u{202f}' {
+                self.wants_space = true;
+                continue;
+            }
+            if self.wants_line && !self.out.is_empty() && !self.out.ends_with('\n') {
+                self.out.push('\n');
+            }
+            let is_line_start = self.out.is_empty() || self.out.ends_with('\n');
+            if is_line_start && is_quote {
+                self.out.push_str("> ");
+            } else if self.wants_space && !is_line_start {
+                self.out.push(' ');
+            }
+            self.wants_line = false;
+            self.wants_space = false;
+            self.out.push(character);
+        }
+    }
+}
+
+/// The length of a tag, its end included; a `>` in quotes does not end it.
+fn tag_length(rest: &str) -> Option<usize> {
+    let mut quote = None;
+    let mut is_value = false;
+    for (at, byte) in rest.bytes().enumerate() {
+        match (quote, byte) {
+            (None, b'>') => return Some(at + 1),
+            (None, b'"' | b'\'') if is_value => quote = Some(byte),
+            (Some(open), _) if byte == open => quote = None,
+            _ => {}
+        }
+        if !byte.is_ascii_whitespace() {
+            is_value = byte == b'=';
+        }
+    }
+    // A quote that never ends: the tag ends at the first `>` after all.
+    rest.find('>').map(|at| at + 1)
+}
+
+/// What follows the end tag of an element whose content is no text.
+fn skip_element<'a>(rest: &'a str, name: &str) -> &'a str {
+    let bytes = rest.as_bytes();
+    let mut at = 0;
+    while let Some(found) = rest[at..].find("</") {
+        let start = at + found + 2;
+        let is_name = bytes
+            .get(start..start + name.len())
+            .is_some_and(|it| it.eq_ignore_ascii_case(name.as_bytes()));
+        if is_name {
+            let end = rest[start..]
+                .find('>')
+                .map_or(rest.len(), |it| start + it + 1);
+            return &rest[end..];
+        }
+        at = start;
+    }
+    ""
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keeps_what_a_reader_sees() {
+        let rows = [
+            ("<p>One</p><p>Two &amp; three</p>", "One\n\nTwo & three"),
+            ("a<br>b<br/>c", "a\nb\nc"),
+            ("<div>a</div><div>b  c\n d</div>", "a\nb c d"),
+            (
+                "<table><tr><td>Total</td><td>EUR&nbsp;5</td></tr></table>",
+                "Total EUR\u{a0}5",
+            ),
+            (
+                "Yes<blockquote>Do <b>you</b>?<br>Now?</blockquote>No",
+                "Yes\n> Do you?\n> Now?\nNo",
+            ),
+            (
+                "<head><title>t</title><style>p{color:red}</style></head><body>x</body>",
+                "x",
+            ),
+            ("a < b and <3", "a < b and <3"),
+            ("<a title='x > y' href=z>link</a>", "link"),
+            ("<script>if (a<b) alert('</p>')</script>x", "x"),
+            ("&#8364;5 &#xA3;6 &nope; &", "€5 £6 &nope; &"),
+            (
+                "<body bgcolor=black><font color=white>shown</font>",
+                "shown",
+            ),
+        ];
+        for (html, text) in rows {
+            assert_eq!(visible(html).text.trim(), text, "{html}");
+        }
+    }
+
+    #[test]
+    fn leaves_out_what_is_hidden() {
+        for hidden in [
+            "<span style='display:none'>H</span>",
+            "<span style=\"DISPLAY : NONE !important\">H</span>",
+            "<span hidden>H</span>",
+            "<div style='visibility:hidden'><b>H</b></div>",
+            "<span style='font-size:0px'>H</span>",
+            "<span style='font-size:1px'>H</span>",
+            "<span style='opacity:0'>H</span>",
+            "<span style='color:#ffffff'>H</span>",
+            "<font color=white>H</font>",
+            "<span style='color:#fff;background:#fff'>H</span>",
+            "<span style='mso-hide:all'>H</span>",
+            "<div style='height:0;overflow:hidden'>H</div>",
+            "<div style='position:absolute;left:-9999px'>H</div>",
+            "<style>.x{display:none}</style><i class='y x'>H</i>",
+            "<style>@media all{ span.x , p { font-size: 0 } }</style><span class=x>H</span>",
+        ] {
+            let seen = visible(&format!("<p>a</p>{hidden}<p>b</p>"));
+            assert_eq!(
+                seen.text.split_whitespace().collect::<Vec<_>>(),
+                ["a", "b"],
+                "{hidden}"
+            );
+            assert!(seen.has_hidden, "{hidden}");
+        }
+        assert!(!visible("<head>x</head><p>a</p>").has_hidden);
+    }
+
+    #[test]
+    fn survives_broken_markup() {
+        for html in [
+            "<",
+            "<a",
+            "<a href=\"",
+            "</",
+            "<!--",
+            "<p <b>x",
+            "</p></p>",
+            "&#xffffffff;",
+            "<style>.",
+            "<é>",
+        ] {
+            let _ = visible(html);
+        }
+        let deep = visible(&"<div>".repeat(100_000));
+        assert!(deep.text.is_empty());
+    }
+}

@@ -1,0 +1,198 @@
+//! What attributes and style sheets say about whether an element is seen.
+
+use std::collections::HashSet;
+
+/// The most of a style sheet that is looked at.
+const MAX_SHEET_BYTES: usize = 256 * 1024;
+
+/// What an element's attributes say about its look.
+#[derive(Debug, Default)]
+pub(super) struct Style {
+    pub(super) is_hidden: bool,
+    pub(super) is_white_text: bool,
+    /// Whether the background is white, if one is named.
+    pub(super) background: Option<bool>,
+    pub(super) classes: Vec<String>,
+    pub(super) id: String,
+}
+
+impl Style {
+    pub(super) fn of(attributes: &str) -> Self {
+        let mut style = Self::default();
+        let lower = attributes.to_ascii_lowercase();
+        let mut rest = lower.trim_start();
+        while !rest.is_empty() {
+            let (name, value, after) = attribute(rest);
+            style.attribute(name, value);
+            rest = after.trim_start();
+        }
+        style
+    }
+
+    fn attribute(&mut self, name: &str, value: &str) {
+        match name {
+            "hidden" => self.is_hidden = true,
+            "class" => {
+                self.classes = value
+                    .split_whitespace()
+                    .take(32)
+                    .map(str::to_owned)
+                    .collect()
+            }
+            "id" => self.id = value.to_owned(),
+            "bgcolor" => self.background = Some(is_white(value)),
+            "color" => self.is_white_text |= is_white(value),
+            "style" => {
+                self.is_hidden |= hides(value);
+                for (property, value) in declarations(value) {
+                    match property {
+                        "color" => self.is_white_text = is_white(value),
+                        "background" | "background-color"
+                            if value != "none" && value != "transparent" =>
+                        {
+                            self.background = Some(is_white(value));
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The first attribute of a tag's inside, its value, and what follows.
+fn attribute(rest: &str) -> (&str, &str, &str) {
+    let name_end = rest
+        .find(|it: char| it == '=' || it.is_whitespace() || it == '/')
+        .unwrap_or(rest.len());
+    let (name, after) = rest.split_at(name_end);
+    let trimmed = after.trim_start();
+    let Some(value) = trimmed.strip_prefix('=') else {
+        let after = trimmed.strip_prefix('/').unwrap_or(trimmed);
+        return (name, "", after);
+    };
+    let value = value.trim_start();
+    for quote in ['"', '\''] {
+        if let Some(inside) = value.strip_prefix(quote) {
+            let end = inside.find(quote).unwrap_or(inside.len());
+            return (name, &inside[..end], inside.get(end + 1..).unwrap_or(""));
+        }
+    }
+    let end = value.find(char::is_whitespace).unwrap_or(value.len());
+    (name, &value[..end], &value[end..])
+}
+
+fn declarations(style: &str) -> impl Iterator<Item = (&str, &str)> {
+    style.split(';').filter_map(|declaration| {
+        let (property, value) = declaration.split_once(':')?;
+        let value = value.trim().trim_end_matches("!important").trim();
+        Some((property.trim(), value))
+    })
+}
+
+/// Whether declarations hide an element.
+fn hides(style: &str) -> bool {
+    let is_zero = |value: &str| {
+        let digits: String = value
+            .chars()
+            .take_while(|it| it.is_ascii_digit() || *it == '.')
+            .collect();
+        digits.parse::<f32>().is_ok_and(|it| it < 1.5)
+            && !value.ends_with("em")
+            && !value.ends_with('%')
+            || digits.parse::<f32>().is_ok_and(|it| it == 0.0)
+    };
+    let is_far = |value: &str| {
+        value.starts_with('-') && value[1..].chars().take_while(char::is_ascii_digit).count() >= 3
+    };
+    let mut is_small = false;
+    let mut cuts = false;
+    let by_one = declarations(style).any(|(property, value)| {
+        let is_size = ["height", "max-height", "width", "max-width"].contains(&property);
+        is_small |= is_size && is_zero(value);
+        cuts |= property.starts_with("overflow") && value.starts_with("hidden");
+        match property {
+            "display" => value == "none",
+            "visibility" => value == "hidden" || value == "collapse",
+            "opacity" => value.parse::<f32>().is_ok_and(|it| it < 0.1),
+            "font-size" => is_zero(value),
+            "mso-hide" => value == "all",
+            "text-indent" | "left" | "top" | "margin-left" => is_far(value),
+            "color" => value == "transparent",
+            "clip" => value.starts_with("rect(0"),
+            _ => false,
+        }
+    });
+    by_one || (is_small && cuts)
+}
+
+fn is_white(color: &str) -> bool {
+    let plain: String = color.chars().filter(|it| !it.is_whitespace()).collect();
+    let hex = plain.strip_prefix('#').filter(|it| it.is_ascii());
+    let is_light_hex = match hex {
+        Some(hex) if hex.len() == 6 => (0..3)
+            .all(|at| u8::from_str_radix(&hex[at * 2..at * 2 + 2], 16).is_ok_and(|it| it >= 0xf8)),
+        Some(hex) if hex.len() == 3 => hex.eq_ignore_ascii_case("fff"),
+        _ => false,
+    };
+    is_light_hex
+        || plain == "white"
+        || plain == "rgb(255,255,255)"
+        || plain.starts_with("rgba(255,255,255,")
+}
+
+/// Classes that a rule with one class as its selector hides.
+pub(super) fn hidden_classes(html: &str) -> HashSet<String> {
+    let mut classes = HashSet::new();
+    let mut rest = html;
+    let mut left = MAX_SHEET_BYTES;
+    while let Some(start) = find_ignoring_case(rest, "<style") {
+        let sheet = &rest[start..];
+        let end = find_ignoring_case(sheet, "</style").unwrap_or(sheet.len());
+        let cut = sheet[..end].floor_char_boundary(left);
+        let sheet_text = sheet[..cut].to_ascii_lowercase();
+        left -= cut.min(left);
+        for rule in sheet_text.split('}') {
+            let Some((selectors, body)) = rule.rsplit_once('{') else {
+                continue;
+            };
+            if hides(body) {
+                let last = selectors.rsplit(['{', '>']).next().unwrap_or_default();
+                classes.extend(last.split(',').filter_map(class_of));
+            }
+        }
+        rest = &sheet[end..];
+        if left == 0 || end == sheet.len() {
+            break;
+        }
+        rest = rest.get(1..).unwrap_or("");
+    }
+    classes
+}
+
+/// The class of a selector such as `.note` or `span.note`.
+fn class_of(selector: &str) -> Option<String> {
+    let (element, class) = selector.trim().split_once('.')?;
+    let is_simple = |text: &str| {
+        text.chars()
+            .all(|it| it.is_ascii_alphanumeric() || "-_".contains(it))
+    };
+    (is_simple(element) && is_simple(class) && !class.is_empty()).then(|| class.to_owned())
+}
+
+fn find_ignoring_case(text: &str, name: &str) -> Option<usize> {
+    let mut at = 0;
+    while let Some(found) = text[at..].find('<') {
+        let start = at + found;
+        let is_it = text
+            .as_bytes()
+            .get(start..start + name.len())
+            .is_some_and(|it| it.eq_ignore_ascii_case(name.as_bytes()));
+        if is_it {
+            return Some(start);
+        }
+        at = start + 1;
+    }
+    None
+}

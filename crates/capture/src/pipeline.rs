@@ -1,0 +1,315 @@
+//! A run: messages are read ahead in a thread, sent in batches, a few batches at a time.
+
+use std::mem;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use cl_host::clock::Clock;
+use cl_host::ids::Ids;
+use cl_model::digest::Digest;
+use cl_model::time::UnixTime;
+use cl_wire::vault::v1::capture_outcome::Result as Outcome;
+use cl_wire::vault::v1::captured_item::{Content, Payload as ItemPayload};
+use cl_wire::vault::v1::{CaptureEventsRequest, CaptureOutcome, CapturedItem, PayloadAnnouncement};
+use prost::Message as _;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use crate::error::Error;
+use crate::event::{self, Origin, Run};
+use crate::mail;
+use crate::report::{RefusedItem, Report};
+use crate::source::{self, Found, Step};
+use crate::vault::{Payload, Vault};
+
+/// The bounds of a batch (the contract's), with room for the request around the items.
+const MAX_BATCH_ITEMS: usize = 64;
+const MAX_BATCH_BYTES: usize = 3 * 1024 * 1024 - 64 * 1024;
+
+/// A larger payload is stored apart.
+const MAX_INLINE_BYTES: usize = 1024 * 1024;
+
+/// The largest payload that the vault takes.
+const MAX_PAYLOAD_BYTES: u64 = 268_435_456;
+
+/// Batches that are on their way at the same time.
+const MAX_IN_FLIGHT: usize = 4;
+
+/// Messages that are read ahead.
+const READ_AHEAD: usize = 16;
+
+/// What to capture, and for whom.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// An mbox, a Maildir, a message, or a folder of them.
+    pub path: PathBuf,
+    /// The tenant of the subject.
+    pub tenant: String,
+    /// Whose context it is.
+    pub subject_ref: String,
+    /// The subject's addresses.
+    pub owner_addresses: Vec<String>,
+    /// A message beyond this is stored without being read.
+    pub max_message_bytes: u64,
+}
+
+/// What a run works with.
+#[derive(Debug)]
+pub struct Deps {
+    /// Where items go.
+    pub vault: Vault,
+    /// Wall-clock time.
+    pub clock: Arc<dyn Clock>,
+    /// Operation ids.
+    pub ids: Arc<dyn Ids>,
+}
+
+/// Captures everything under the job's path. `progress` hears of each batch that is done.
+///
+/// # Errors
+///
+/// See [`Error`]. What was captured before stays captured.
+pub async fn run(
+    job: &Job,
+    deps: &Deps,
+    progress: &mut dyn FnMut(&Report),
+) -> Result<Report, Error> {
+    let (sender, mut receiver) = mpsc::channel(READ_AHEAD);
+    let reader = {
+        let (job, clock) = (job.clone(), Arc::clone(&deps.clock));
+        tokio::task::spawn_blocking(move || read_all(&job, clock.as_ref(), &sender))
+    };
+    let mut sending = Sending {
+        job,
+        deps,
+        report: Report::default(),
+        batch: Batch::default(),
+        in_flight: JoinSet::new(),
+    };
+    while let Some(prepared) = receiver.recv().await {
+        sending.add(prepared, progress).await?;
+    }
+    reader
+        .await
+        .map_err(|_| Error::Reader)?
+        .map_err(Error::Path)?;
+    sending.finish(progress).await
+}
+
+/// An item that is ready to be sent, or was refused before.
+enum Prepared {
+    Item(Box<PreparedItem>),
+    Refused(RefusedItem),
+}
+
+struct PreparedItem {
+    item: CapturedItem,
+    marks: Vec<String>,
+    upload: Option<(Digest, u64, Payload)>,
+    place: (PathBuf, u64),
+}
+
+fn read_all(job: &Job, clock: &dyn Clock, sender: &mpsc::Sender<Prepared>) -> std::io::Result<()> {
+    source::walk(&job.path, job.max_message_bytes, &mut |step| {
+        let prepared = match step {
+            Step::Message(found) => prepare(*found, job, clock),
+            Step::Unreadable(path) => Prepared::Refused(RefusedItem {
+                code: "FILE_UNREADABLE".to_owned(),
+                path,
+                start: 0,
+            }),
+        };
+        sender.blocking_send(prepared).is_ok()
+    })
+}
+
+fn prepare(found: Found, job: &Job, clock: &dyn Clock) -> Prepared {
+    let refused = |code: &str| {
+        Prepared::Refused(RefusedItem {
+            code: code.to_owned(),
+            path: found.path.clone(),
+            start: found.raw.start,
+        })
+    };
+    if found.raw.length > MAX_PAYLOAD_BYTES {
+        return refused("PAYLOAD_TOO_LARGE");
+    }
+    let mut extra_marks = found.marks.clone();
+    if found.raw.cut.is_some() {
+        extra_marks.push("message.too_large");
+    }
+    let Ok(mut reading) = mail::read(&found.raw.bytes, &extra_marks) else {
+        return refused("NOT_A_MESSAGE");
+    };
+    if found.raw.cut.is_some() {
+        // What follows the cut is not known, and what the cut goes through would be described wrongly.
+        reading.facts.attachments.clear();
+    }
+    let digest = found
+        .raw
+        .cut
+        .unwrap_or_else(|| Digest::of_bytes(&found.raw.bytes));
+    let origin = Origin {
+        digest,
+        byte_length: found.raw.length,
+        path_digest: found.path_digest,
+        deleted_as: found.deleted_as,
+    };
+    let run = Run {
+        subject_ref: &job.subject_ref,
+        captured_at: UnixTime::from_milliseconds(clock.now_unix_ms()),
+    };
+    let marks = reading.content.marks.clone();
+    let event = match event::document(&reading.facts, &marks, origin, run) {
+        Ok(event) => event,
+        Err(refusal) => return refused(refusal.code().as_str()),
+    };
+    let content = found
+        .raw
+        .cut
+        .is_none()
+        .then_some(Content::Mail(reading.content));
+    let place = (found.path.clone(), found.raw.start);
+    let (payload, upload) = payload(found, digest);
+    Prepared::Item(Box::new(PreparedItem {
+        item: CapturedItem {
+            event,
+            payload: Some(payload),
+            content,
+        },
+        marks,
+        upload,
+        place,
+    }))
+}
+
+/// Small payloads go with the item, others apart, from memory or once more from their file.
+fn payload(found: Found, digest: Digest) -> (ItemPayload, Option<(Digest, u64, Payload)>) {
+    let length = found.raw.length;
+    if found.raw.cut.is_none() && found.raw.bytes.len() <= MAX_INLINE_BYTES {
+        return (ItemPayload::Inline(found.raw.bytes), None);
+    }
+    let from = if found.raw.cut.is_some() && !found.is_restored {
+        Payload::File {
+            path: found.path,
+            start: found.raw.start,
+            length,
+        }
+    } else {
+        Payload::Memory(Arc::new(found.raw.bytes))
+    };
+    (
+        ItemPayload::StoredDigest(digest.to_string()),
+        Some((digest, length, from)),
+    )
+}
+
+#[derive(Default)]
+struct Batch {
+    items: Vec<CapturedItem>,
+    places: Vec<(PathBuf, u64)>,
+    bytes: usize,
+}
+
+type Answered = Result<(Vec<(PathBuf, u64)>, Vec<CaptureOutcome>), Error>;
+
+struct Sending<'a> {
+    job: &'a Job,
+    deps: &'a Deps,
+    report: Report,
+    batch: Batch,
+    in_flight: JoinSet<Answered>,
+}
+
+impl Sending<'_> {
+    async fn add(
+        &mut self,
+        prepared: Prepared,
+        progress: &mut dyn FnMut(&Report),
+    ) -> Result<(), Error> {
+        let prepared = match prepared {
+            Prepared::Item(prepared) => *prepared,
+            Prepared::Refused(item) => {
+                self.report.refuse(item);
+                return Ok(());
+            }
+        };
+        let length = prepared.item.encoded_len() + 16;
+        let is_full = self.batch.items.len() == MAX_BATCH_ITEMS
+            || self.batch.bytes + length > MAX_BATCH_BYTES;
+        if is_full {
+            self.send(progress).await?;
+        }
+        if let Some((digest, byte_length, payload)) = prepared.upload {
+            let announcement = PayloadAnnouncement {
+                tenant: self.job.tenant.clone(),
+                subject_ref: self.job.subject_ref.clone(),
+                digest: digest.to_string(),
+                byte_length,
+            };
+            self.deps.vault.store(&announcement, &payload).await?;
+        }
+        self.report.mark(&prepared.marks);
+        self.batch.bytes += length;
+        self.batch.items.push(prepared.item);
+        self.batch.places.push(prepared.place);
+        Ok(())
+    }
+
+    async fn send(&mut self, progress: &mut dyn FnMut(&Report)) -> Result<(), Error> {
+        let batch = mem::take(&mut self.batch);
+        if batch.items.is_empty() {
+            return Ok(());
+        }
+        while self.in_flight.len() >= MAX_IN_FLIGHT {
+            self.settle_one(progress).await?;
+        }
+        let request = CaptureEventsRequest {
+            tenant: self.job.tenant.clone(),
+            subject_ref: self.job.subject_ref.clone(),
+            owner_addresses: self.job.owner_addresses.clone(),
+            items: batch.items,
+            operation_id: format!("urn:cl:operation:{}", self.deps.ids.uuid()?),
+        };
+        let vault = self.deps.vault.clone();
+        self.in_flight.spawn(async move {
+            let outcomes = vault.capture(&request).await?;
+            Ok((batch.places, outcomes))
+        });
+        Ok(())
+    }
+
+    async fn settle_one(&mut self, progress: &mut dyn FnMut(&Report)) -> Result<(), Error> {
+        let Some(joined) = self.in_flight.join_next().await else {
+            return Ok(());
+        };
+        let (places, outcomes) = joined.map_err(|_| Error::Reader)??;
+        if places.len() != outcomes.len() {
+            return Err(Error::Answer);
+        }
+        for ((path, start), outcome) in places.into_iter().zip(outcomes) {
+            match outcome.result.ok_or(Error::Answer)? {
+                Outcome::Captured(event) => {
+                    self.report.captured += 1;
+                    self.report.claims += u64::from(event.claims);
+                }
+                Outcome::Duplicate(_) => self.report.duplicates += 1,
+                Outcome::RefusedCode(code) => {
+                    let is_code = cl_wire::status::is_reason(&code);
+                    let code = if is_code { code } else { "UNKNOWN".to_owned() };
+                    self.report.refuse(RefusedItem { code, path, start });
+                }
+            }
+        }
+        progress(&self.report);
+        Ok(())
+    }
+
+    async fn finish(mut self, progress: &mut dyn FnMut(&Report)) -> Result<Report, Error> {
+        self.send(progress).await?;
+        while !self.in_flight.is_empty() {
+            self.settle_one(progress).await?;
+        }
+        Ok(self.report)
+    }
+}

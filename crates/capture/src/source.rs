@@ -1,0 +1,243 @@
+//! Finds the messages under a path: an mbox, a Maildir, single messages, or folders of them.
+
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use cl_model::digest::Digest;
+use ring::digest::{Context, SHA256};
+
+use crate::mbox::{self, Mbox, RawMessage};
+
+/// How deep folders are followed; links are not.
+const MAX_DEPTH: usize = 16;
+
+/// How much of a file decides what it is.
+const HEAD_BYTES: u64 = 64 * 1024;
+
+/// A message in its file.
+#[derive(Debug)]
+pub struct Found {
+    /// Its bytes, and where they stand.
+    pub raw: RawMessage,
+    /// Its file.
+    pub path: PathBuf,
+    /// The digest of the path.
+    pub path_digest: Digest,
+    /// Marks of the file format.
+    pub marks: Vec<&'static str>,
+    /// How its file says that it was deleted, if it does.
+    pub deleted_as: Option<&'static str>,
+    /// The bytes differ from those in the file, so that they cannot be read again from there.
+    pub is_restored: bool,
+}
+
+/// What a walk comes upon.
+#[derive(Debug)]
+pub enum Step {
+    /// A message.
+    Message(Box<Found>),
+    /// A file or folder that cannot be read.
+    Unreadable(PathBuf),
+}
+
+/// Walks a path in a fixed order and hands each message to `take`, which says whether to go on.
+/// Messages beyond `max_message_bytes` come cut.
+///
+/// # Errors
+///
+/// If `path` itself cannot be opened. Anything below it is a step of its own.
+pub fn walk(
+    path: &Path,
+    max_message_bytes: u64,
+    take: &mut dyn FnMut(Step) -> bool,
+) -> io::Result<()> {
+    let metadata = fs::metadata(path)?;
+    let mut walk = Walk {
+        max_message_bytes,
+        take,
+    };
+    if metadata.is_dir() {
+        fs::read_dir(path)?;
+        walk.folder(path, 0);
+    } else {
+        File::open(path)?;
+        walk.file(path, true);
+    }
+    Ok(())
+}
+
+/// A walk under way.
+struct Walk<'a> {
+    max_message_bytes: u64,
+    take: &'a mut dyn FnMut(Step) -> bool,
+}
+
+impl Walk<'_> {
+    fn folder(&mut self, path: &Path, depth: usize) -> bool {
+        let Ok(entries) = fs::read_dir(path).and_then(Iterator::collect::<io::Result<Vec<_>>>)
+        else {
+            return (self.take)(Step::Unreadable(path.to_owned()));
+        };
+        let is_maildir = path.join("cur").is_dir() && path.join("new").is_dir();
+        let is_messages = is_maildir_part(path);
+        let mut paths: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).collect();
+        paths.sort();
+        for path in paths {
+            let Ok(metadata) = fs::symlink_metadata(&path) else {
+                continue;
+            };
+            let name = path.file_name().unwrap_or_default().as_bytes();
+            let goes_on = if metadata.is_dir() {
+                let is_skipped = depth >= MAX_DEPTH || (is_maildir && name == b"tmp");
+                is_skipped || self.folder(&path, depth + 1)
+            } else if metadata.is_file() {
+                // Beside its messages, a Maildir holds the files of its server; names with a dot in
+                // front are no messages.
+                is_maildir || name.starts_with(b".") || self.file(&path, is_messages)
+            } else {
+                true
+            };
+            if !goes_on {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Reads one file. Unless `is_meant`, a file that is no mbox and has no mail suffix is passed over.
+    fn file(&mut self, path: &Path, is_meant: bool) -> bool {
+        let read = || -> io::Result<Option<(File, bool)>> {
+            let mut head = Vec::new();
+            File::open(path)?.take(HEAD_BYTES).read_to_end(&mut head)?;
+            let is_mbox = mbox::begins_like_mbox(&head);
+            let suffix = path
+                .extension()
+                .and_then(|it| it.to_str())
+                .unwrap_or_default();
+            let is_mail = is_meant || is_mbox || ["eml", "msg822"].contains(&suffix);
+            Ok(if is_mail {
+                Some((File::open(path)?, is_mbox))
+            } else {
+                None
+            })
+        };
+        match read() {
+            Ok(None) => true,
+            Ok(Some((file, true))) => self.mbox_file(path, file),
+            Ok(Some((file, false))) => self.single(path, file),
+            Err(_) => (self.take)(Step::Unreadable(path.to_owned())),
+        }
+    }
+
+    fn mbox_file(&mut self, path: &Path, file: File) -> bool {
+        let path_digest = digest_of(path);
+        let mut mbox = Mbox::new(
+            BufReader::with_capacity(256 * 1024, file),
+            self.max_message_bytes,
+        );
+        loop {
+            let mut raw = match mbox.next_message() {
+                Ok(Some(raw)) => raw,
+                Ok(None) => return true,
+                Err(_) => return (self.take)(Step::Unreadable(path.to_owned())),
+            };
+            let mut marks = Vec::new();
+            let mut is_restored = false;
+            if raw.cut.is_none() {
+                let length = raw.bytes.len();
+                let (bytes, is_in_doubt) = mbox::unquote(std::mem::take(&mut raw.bytes));
+                is_restored = bytes.len() != length;
+                raw.length = bytes.len() as u64;
+                raw.bytes = bytes;
+                if is_in_doubt {
+                    marks.push("mbox.quoting_ambiguous");
+                }
+            }
+            let found = Found {
+                raw,
+                path: path.to_owned(),
+                path_digest,
+                marks,
+                deleted_as: None,
+                is_restored,
+            };
+            if !(self.take)(Step::Message(Box::new(found))) {
+                return false;
+            }
+        }
+    }
+
+    fn single(&mut self, path: &Path, mut file: File) -> bool {
+        let Ok(raw) = read_single(&mut file, self.max_message_bytes) else {
+            return (self.take)(Step::Unreadable(path.to_owned()));
+        };
+        (self.take)(Step::Message(Box::new(Found {
+            raw,
+            path: path.to_owned(),
+            path_digest: digest_of(path),
+            marks: Vec::new(),
+            deleted_as: is_trashed(path).then_some("maildir.trashed"),
+            is_restored: false,
+        })))
+    }
+}
+
+/// Whether a folder holds the messages of a Maildir.
+fn is_maildir_part(path: &Path) -> bool {
+    let is_named = path
+        .file_name()
+        .is_some_and(|name| name == "cur" || name == "new");
+    let has = |name: &str| {
+        path.parent()
+            .is_some_and(|parent| parent.join(name).is_dir())
+    };
+    is_named && has("cur") && has("new")
+}
+
+/// The whole file, or its first bytes and the digest of all.
+fn read_single(file: &mut File, max_bytes: u64) -> io::Result<RawMessage> {
+    let mut bytes = Vec::new();
+    file.take(max_bytes + 1).read_to_end(&mut bytes)?;
+    let mut raw = RawMessage {
+        length: bytes.len() as u64,
+        bytes,
+        start: 0,
+        cut: None,
+    };
+    if raw.length > max_bytes {
+        let mut digest = Context::new(&SHA256);
+        digest.update(&raw.bytes);
+        raw.bytes.truncate(256 * 1024);
+        raw.bytes.shrink_to_fit();
+        let mut piece = vec![0; 64 * 1024];
+        loop {
+            match file.read(&mut piece)? {
+                0 => break,
+                length => {
+                    digest.update(&piece[..length]);
+                    raw.length += length as u64;
+                }
+            }
+        }
+        raw.cut = Some(mbox::finished(digest));
+    }
+    Ok(raw)
+}
+
+/// The flag `T` behind `:2,` in the name of a Maildir file.
+fn is_trashed(path: &Path) -> bool {
+    let name = path
+        .file_name()
+        .and_then(|it| it.to_str())
+        .unwrap_or_default();
+    let flags = name.rsplit_once(":2,").or_else(|| name.rsplit_once("!2,"));
+    flags.is_some_and(|(_, flags)| flags.contains('T'))
+}
+
+fn digest_of(path: &Path) -> Digest {
+    let whole = fs::canonicalize(path);
+    let whole = whole.as_deref().unwrap_or(path);
+    Digest::of_bytes(whole.as_os_str().as_bytes())
+}

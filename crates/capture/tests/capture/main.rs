@@ -1,0 +1,18 @@
+//! Capture from outside: fixtures, runs against a vault that enforces its contract over mutual TLS,
+//! the process, bounded memory, and the committed fuzz corpus.
+
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests"
+)]
+
+mod corpus;
+mod fixtures;
+mod memory;
+mod pki;
+mod process;
+mod runs;
+mod support;
+mod vault;

@@ -1,0 +1,121 @@
+//! A vault on a free port, and runs against it.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use cl_capture::config::vault_channel;
+use cl_capture::error::Error;
+use cl_capture::pipeline::{self, Deps, Job};
+use cl_capture::report::Report;
+use cl_capture::vault::Vault;
+use cl_host::callers::CallerTable;
+use cl_host::clock::ManualClock;
+use cl_host::ids::SeededIds;
+use cl_host::life::{Listeners, Server, Shutdown, SignalSender, Signals, Tasks, Timings};
+use cl_host::telemetry::{Telemetry, TelemetryConfig};
+use cl_host::{App, Callers};
+use cl_wire::vault::v1::capture_service_server::CaptureServiceServer;
+use tokio::net::TcpListener;
+use tonic::service::Routes;
+
+use crate::pki::{self, Authority};
+use crate::vault::FakeVault;
+
+/// Far more than anything here takes on a busy machine; only a hang reaches it.
+pub(crate) const HANG: Duration = Duration::from_secs(120);
+
+/// The instant of every run: 1 December 2026, weeks after the fixtures.
+const NOW_MS: i64 = 1_796_083_200_000;
+
+pub(crate) const SUBJECT: &str = "vault://subjects/primary";
+
+pub(crate) const OWNER: &str = "mira@solberg.example";
+
+/// A vault that serves, and the authority of its deployment.
+pub(crate) struct World {
+    pub(crate) authority: Authority,
+    pub(crate) vault: FakeVault,
+    pub(crate) addr: SocketAddr,
+    _signals: SignalSender,
+}
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        let authority = Authority::new();
+        let vault = FakeVault::default();
+        let mut callers = CallerTable::new(pki::TRUST_DOMAIN).unwrap();
+        for method in ["CaptureEvents", "StorePayload"] {
+            let path = format!("/contextlayer.vault.v1.CaptureService/{method}");
+            callers = callers.allow(&path, &["vault/cl-capture"]).unwrap();
+        }
+        let service = CaptureServiceServer::new(vault.clone()).max_decoding_message_size(4 << 20);
+        let main = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let admin = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let addr = main.local_addr().unwrap();
+        let shutdown = Shutdown::default();
+        let config = TelemetryConfig {
+            process: "test".to_owned(),
+            log_filter: "off".to_owned(),
+            otlp_endpoint: None,
+        };
+        let server = Server {
+            app: App::new(Routes::new(service), Callers::Table(callers)),
+            credentials: authority.credentials("vault/cl-vault"),
+            telemetry: Telemetry::build(&config, io::sink).unwrap().0,
+            timings: Timings {
+                lame_duck: Duration::ZERO,
+                max_call: HANG,
+                ..Timings::default()
+            },
+            tasks: Tasks::new(shutdown.clone()),
+            shutdown,
+        };
+        let (signals, receiver) = Signals::injected();
+        tokio::spawn(async move { server.serve(Listeners { main, admin }, receiver).await });
+        Self {
+            authority,
+            vault,
+            addr,
+            _signals: signals,
+        }
+    }
+
+    pub(crate) async fn run(&self, path: &Path) -> Result<Report, Error> {
+        self.run_as(path, "vault/cl-capture", HANG).await
+    }
+
+    pub(crate) async fn run_as(
+        &self,
+        path: &Path,
+        who: &str,
+        patience: Duration,
+    ) -> Result<Report, Error> {
+        let channel =
+            vault_channel(self.addr.to_string(), self.authority.credentials(who)).unwrap();
+        let clock = Arc::new(ManualClock::new(NOW_MS));
+        let ids = Arc::new(SeededIds::new(7, clock.clone()));
+        let deps = Deps {
+            vault: Vault::new(channel, ids.clone(), patience),
+            clock,
+            ids,
+        };
+        let job = Job {
+            path: path.to_owned(),
+            tenant: "acme".to_owned(),
+            subject_ref: SUBJECT.to_owned(),
+            owner_addresses: vec![OWNER.to_owned()],
+            max_message_bytes: 4 << 20,
+        };
+        let mut silent = |_: &Report| {};
+        let run = pipeline::run(&job, &deps, &mut silent);
+        tokio::time::timeout(HANG, run).await.expect("hangs: a run")
+    }
+}
+
+/// The folder of the committed messages.
+pub(crate) fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance/fixtures/mail")
+}

@@ -1,0 +1,243 @@
+//! The words around a date or an amount that say what it is for.
+
+mod request;
+mod tie;
+
+use self::request::IMPERATIVES;
+pub(crate) use self::request::{Cue, requests};
+pub(crate) use self::tie::{Tie, stands_alone, tie};
+use crate::token::{Kind, Token, stands};
+
+/// How far around a word its meaning is looked for.
+const NEAR: usize = 8;
+
+/// Phrases by which a sentence states that something has a day by which it is wanted.
+pub(crate) fn deadlines(tokens: &[Token]) -> Vec<usize> {
+    (0..tokens.len())
+        .filter(|at| {
+            let token = &tokens[*at];
+            let is_past = at
+                .checked_sub(1)
+                .is_some_and(|it| tokens[it].is_one_of(&["was", "were", "been"]));
+            let after = &tokens[at + 1..];
+            let is_cue = match token.text.as_str() {
+                "deadline" => true,
+                "due" => !after.first().is_some_and(|it| it.is_word("to")),
+                "must" | "should" => stands(after, &["be"]),
+                "needs" | "has" | "have" | "need" => stands(after, &["to", "be"]),
+                "needed" | "required" | "expected" | "wanted" => after
+                    .first()
+                    .is_some_and(|it| it.is_one_of(&["by", "on", "no", "before"])),
+                "until" | "till" => at
+                    .checked_sub(1)
+                    .is_some_and(|it| tokens[it].is_one_of(&["have", "has"])),
+                "delivery" => after.first().is_some_and(|it| it.is_word("date")),
+                _ => false,
+            };
+            is_cue && !is_past && token.kind == Kind::Word
+        })
+        .collect()
+}
+
+/// Whether the words from `from` to `to` announce what somebody will do.
+pub(crate) fn promises(tokens: &[Token], from: usize, to: usize) -> bool {
+    (from..to.min(tokens.len())).any(|at| {
+        let token = &tokens[at];
+        let next = tokens.get(at + 1);
+        let is_asked =
+            next.is_some_and(|it| it.is_one_of(&["you", "need", "require", "appreciate"]));
+        let is_future = token.is_one_of(&["will", "shall", "won't"]) || token.text.ends_with("'ll");
+        let subject = at
+            .checked_sub(1)
+            .is_some_and(|it| tokens[it].is_one_of(&["i", "we", "he", "she", "they", "it"]));
+        let is_able = token.is_one_of(&[
+            "can", "could", "plan", "hope", "intend", "expect", "aim", "promise",
+        ]) && subject;
+        let is_going = token.is_word("going") && next.is_some_and(|it| it.is_word("to"));
+        let is_away = token.is_one_of(&["away", "closed", "holiday", "leave"]);
+        ((is_future || is_able) && !is_asked) || is_going || is_away
+    })
+}
+
+/// Whether the words from `from` to `to` tell of what has happened.
+pub(crate) fn tells_past(tokens: &[Token], from: usize, to: usize) -> bool {
+    const DONE: &[&str] = &[
+        "discussed",
+        "sent",
+        "agreed",
+        "mentioned",
+        "talked",
+        "spoke",
+        "met",
+        "received",
+        "shared",
+        "signed",
+        "asked",
+        "wrote",
+        "said",
+        "promised",
+        "delivered",
+        "shipped",
+        "paid",
+        "issued",
+        "posted",
+        "emailed",
+        "submitted",
+        "started",
+        "began",
+        "arrived",
+        "happened",
+        "held",
+        "ordered",
+        "bought",
+        "called",
+        "presented",
+        "published",
+        "got",
+        "made",
+    ];
+    const SUBJECTS: &[&str] = &[
+        "i", "we", "you", "he", "she", "they", "it", "which", "that", "who", "have", "has", "i've",
+        "we've", "you've", "they've",
+    ];
+    (from..to.min(tokens.len())).any(|at| {
+        let token = &tokens[at];
+        let subject = at.checked_sub(1).is_some_and(|it| {
+            let before = &tokens[it];
+            before.is_one_of(SUBJECTS) || (before.is_capital && it > 0)
+        });
+        token.is_one_of(&["was", "were", "had", "did", "ago"]) || (token.is_one_of(DONE) && subject)
+    })
+}
+
+/// Whether the nearest verb from `from` to `to` is about meeting rather than delivering.
+pub(crate) fn is_about_meeting(tokens: &[Token], from: usize, to: usize) -> bool {
+    const MEETING: &[&str] = &[
+        "meet",
+        "join",
+        "attend",
+        "call",
+        "speak",
+        "talk",
+        "come",
+        "visit",
+        "discuss",
+        "meeting",
+        "appointment",
+        "lunch",
+        "dinner",
+        "interview",
+        "webinar",
+        "event",
+        "party",
+        "available",
+        "free",
+        "see",
+        "session",
+        "workshop",
+    ];
+    let last = (from..to.min(tokens.len()))
+        .rev()
+        .find(|at| tokens[*at].is_one_of(MEETING) || tokens[*at].is_one_of(IMPERATIVES));
+    last.is_some_and(|at| tokens[at].is_one_of(MEETING))
+}
+
+/// Whether the clause around `at` denies what it says.
+pub(crate) fn is_negated(tokens: &[Token], at: usize) -> bool {
+    let (start, end) = clause(tokens, at);
+    (start..end).any(|at| {
+        let token = &tokens[at];
+        let after = &tokens[at + 1..];
+        let is_exempt = after.first().is_some_and(|it| {
+            it.is_one_of(&["later", "forget", "sooner", "only", "already", "hesitate"])
+        });
+        let is_no = token.is_one_of(&[
+            "not", "never", "cannot", "without", "neither", "nor", "nothing", "rather",
+        ]) || token.text.ends_with("n't")
+            || (token.is_word("instead") && at > start);
+        let is_none = token.is_word("no")
+            && after.first().is_some_and(|it| {
+                it.is_one_of(&[
+                    "need", "longer", "action", "payment", "deadline", "rush", "hurry", "request",
+                    "further", "amount", "money", "fee", "charge", "one", "delivery",
+                ])
+            });
+        let is_off = token.is_one_of(&[
+            "cancelled",
+            "canceled",
+            "postponed",
+            "obsolete",
+            "withdrawn",
+        ]);
+        (is_no && !is_exempt) || is_none || is_off
+    })
+}
+
+/// Whether a condition governs the clause around `at`.
+pub(crate) fn is_conditional(tokens: &[Token], at: usize) -> bool {
+    let (start, _) = clause(tokens, at);
+    (start..at).any(|at| {
+        let after = &tokens[at + 1..];
+        let is_polite = [
+            &["possible"][..],
+            &["you", "can"],
+            &["at", "all"],
+            &["necessary"],
+        ]
+        .iter()
+        .any(|it| stands(after, it));
+        let is_thanks =
+            at > 0 && tokens[at - 1].is_one_of(&["grateful", "appreciate", "it", "know"]);
+        let is_inverted =
+            tokens[at].is_word("should") && after.first().is_some_and(|it| it.is_word("you"));
+        let opens = tokens[at].is_one_of(&["if", "unless", "once", "when", "assuming", "provided"]);
+        (opens || is_inverted) && !is_polite && !is_thanks
+    })
+}
+
+/// Whether the words at `at` are told, not said, by the author.
+pub(crate) fn is_reported(tokens: &[Token], at: usize) -> bool {
+    let before = &tokens[..at.min(tokens.len())];
+    let tells = before.iter().enumerate().any(|(at, token)| {
+        let is_own = at > 0 && before[at - 1].is_one_of(&["as", "i", "i've", "we"]);
+        token.is_one_of(&[
+            "said", "says", "wrote", "writes", "told", "tells", "asked", "asks", "claims",
+            "claimed",
+        ]) && !is_own
+    });
+    let plain = before.iter().filter(|it| it.is_sign("\"")).count();
+    let opened = before
+        .iter()
+        .filter(|it| it.is_sign("“") || it.is_sign("„") || it.is_sign("«"))
+        .count();
+    let closed = before
+        .iter()
+        .filter(|it| it.is_sign("”") || it.is_sign("»"))
+        .count();
+    tells || plain % 2 == 1 || opened > closed
+}
+
+/// Whether the sentence asks if something is so, before `at`.
+pub(crate) fn is_asked_about(tokens: &[Token], at: usize) -> bool {
+    let before = &tokens[..at.min(tokens.len())];
+    before.iter().any(|it| it.is_word("whether"))
+}
+
+/// The clause around `at`: up to a comma, a dash, or a word that begins another clause.
+fn clause(tokens: &[Token], at: usize) -> (usize, usize) {
+    let ends = |token: &Token| {
+        token.is_sign(",")
+            || token.is_sign("–")
+            || token.is_sign("—")
+            || token.is_sign(";")
+            || token.is_one_of(&["but", "because"])
+    };
+    let start = (0..at.min(tokens.len()))
+        .rev()
+        .find(|it| ends(&tokens[*it]))
+        .map_or(0, |it| it + 1);
+    let end = (at..tokens.len())
+        .find(|it| ends(&tokens[*it]))
+        .unwrap_or(tokens.len());
+    (start, end)
+}

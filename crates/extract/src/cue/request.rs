@@ -1,0 +1,217 @@
+//! Phrases by which an author asks for something.
+
+use super::NEAR;
+use crate::token::{Kind, Token, find, stands};
+
+/// A phrase by which an author asks for something.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Cue {
+    pub(crate) at: usize,
+    pub(crate) confidence: f64,
+}
+
+/// Verbs that ask for a delivery when a sentence begins with them.
+pub(super) const IMPERATIVES: &[&str] = &[
+    "send", "provide", "deliver", "submit", "return", "confirm", "upload", "share", "review",
+    "approve", "sign", "reply", "respond", "complete", "prepare", "pay", "forward", "email",
+    "mail", "ship", "finish", "update", "check", "fill", "transfer", "remit", "give", "bring",
+    "get", "book", "order", "settle",
+];
+
+/// What stands behind such a verb if it is one.
+const AFTER_IMPERATIVE: &[&str] = &[
+    "the", "a", "an", "us", "me", "your", "this", "these", "those", "it", "them", "back", "all",
+    "any", "both", "our", "my", "over", "by", "to", "in", "out", "that", "him", "her", "with",
+];
+
+/// What follows "please" where nothing is asked for.
+const NO_REQUEST_AFTER_PLEASE: &[&str] = &[
+    "find",
+    "note",
+    "see",
+    "be",
+    "ignore",
+    "disregard",
+    "enjoy",
+    "accept",
+    "visit",
+    "click",
+    "consider",
+    "feel",
+    "excuse",
+    "forgive",
+    "contact",
+    "do",
+    "don't",
+    "unsubscribe",
+    "never",
+    "not",
+    "refer",
+    "stop",
+    "keep",
+    "remember",
+    "bear",
+];
+
+/// What follows "could you" where nothing is asked for.
+const NO_REQUEST_AFTER_YOU: &[&str] = &[
+    "be", "believe", "imagine", "see", "like", "prefer", "have", "agree", "ever", "really", "not",
+    "attend", "make",
+];
+
+/// Everything by which the sentence asks for something, in order.
+pub(crate) fn requests(tokens: &[Token]) -> Vec<Cue> {
+    if is_courtesy(tokens) {
+        return Vec::new();
+    }
+    let start = opening_length(tokens);
+    (0..tokens.len())
+        .filter_map(|at| {
+            let confidence = request_at(tokens, at, at == start)?;
+            Some(Cue { at, confidence })
+        })
+        .collect()
+}
+
+fn request_at(tokens: &[Token], at: usize, is_first: bool) -> Option<f64> {
+    let token = &tokens[at];
+    if token.kind != Kind::Word {
+        return None;
+    }
+    let before = |back: usize| at.checked_sub(back).and_then(|it| tokens.get(it));
+    let after = &tokens[at + 1..];
+    match token.text.as_str() {
+        "please" | "pls" | "plz" | "kindly" => {
+            let next = word_after(
+                after,
+                &[
+                    "also", "just", "then", "kindly", "both", "could", "can", "would", "you",
+                ],
+            );
+            let is_empty = next.is_some_and(|it| it.is_one_of(NO_REQUEST_AFTER_PLEASE));
+            (!is_empty).then_some(0.8)
+        }
+        "can" | "could" | "would" | "will" => {
+            let is_asked = after.first().is_some_and(|it| it.is_word("you"));
+            let next = word_after(
+                after.get(1..)?,
+                &[
+                    "please", "also", "kindly", "possibly", "just", "maybe", "then",
+                ],
+            )?;
+            let is_verb = next.kind == Kind::Word && !next.is_one_of(NO_REQUEST_AFTER_YOU);
+            (is_asked && is_verb).then_some(0.8)
+        }
+        "need" | "require" => {
+            let subject = (1..=3)
+                .filter_map(before)
+                .any(|it| it.is_one_of(&["i", "we", "i'd", "we'd", "i'll", "we'll"]));
+            let is_to = after.first().is_some_and(|it| it.is_word("to"));
+            let is_for_you = before(1).is_some_and(|it| it.is_word("you")) && is_to;
+            ((subject && !is_to) || is_for_you).then_some(0.7)
+        }
+        "like" | "want" => {
+            let subject = (1..=3)
+                .filter_map(before)
+                .any(|it| it.is_one_of(&["i", "we", "i'd", "we'd"]));
+            let asks = [
+                &["you", "to"][..],
+                &["to", "have"],
+                &["to", "receive"],
+                &["to", "get"],
+                &["to", "ask"],
+            ];
+            (subject && asks.iter().any(|it| stands(after, it))).then_some(0.75)
+        }
+        "appreciate" => {
+            let is_wish = (1..=2)
+                .filter_map(before)
+                .any(|it| it.is_one_of(&["would", "i'd", "we'd"]));
+            is_wish.then_some(0.75)
+        }
+        "grateful" => {
+            let is_wish = after.first().is_some_and(|it| it.is_one_of(&["if", "for"]))
+                && (1..=3)
+                    .filter_map(before)
+                    .any(|it| it.is_one_of(&["would", "i'd", "we'd"]));
+            is_wish.then_some(0.75)
+        }
+        "ask" | "asking" | "request" | "requesting" => {
+            let subject = (1..=3)
+                .filter_map(before)
+                .any(|it| it.is_one_of(&["i", "we", "i'm", "we're", "must"]));
+            let asks = after
+                .first()
+                .is_some_and(|it| it.is_one_of(&["you", "for", "that", "the", "your"]));
+            (subject && asks).then_some(0.75)
+        }
+        "must" | "have" => {
+            let is_must = token.text == "must" || after.first().is_some_and(|it| it.is_word("to"));
+            (is_must && before(1).is_some_and(|it| it.is_word("you"))).then_some(0.65)
+        }
+        "let" => {
+            let asks = stands(after, &["me", "know"]) || stands(after, &["us", "know"]);
+            asks.then_some(0.75)
+        }
+        "forget" => {
+            let is_reminder = before(1).is_some_and(|it| it.is_one_of(&["don't", "not"]))
+                && after.first().is_some_and(|it| it.is_word("to"));
+            is_reminder.then_some(0.7)
+        }
+        verb if is_first && IMPERATIVES.contains(&verb) => {
+            let is_verb = after
+                .first()
+                .is_some_and(|it| it.is_one_of(AFTER_IMPERATIVE));
+            is_verb.then_some(0.7)
+        }
+        _ => None,
+    }
+}
+
+/// The first word behind `fillers`.
+fn word_after<'a>(tokens: &'a [Token], fillers: &[&str]) -> Option<&'a Token> {
+    tokens
+        .iter()
+        .take(NEAR)
+        .find(|it| !it.is_one_of(fillers) && it.kind == Kind::Word)
+}
+
+/// Greeting and connecting words before the first verb: "Hi Asha,", "Asha,", "Also,".
+fn opening_length(tokens: &[Token]) -> usize {
+    let comma = tokens.iter().take(4).position(|it| it.is_sign(","));
+    let greeting = comma.filter(|at| {
+        let is_greeting =
+            tokens[0].is_one_of(&["hi", "hello", "dear", "hey", "also", "then", "so", "and"]);
+        is_greeting || (*at == 1 && tokens[0].is_capital)
+    });
+    let start = greeting.map_or(0, |at| at + 1);
+    let joined = tokens[start..]
+        .iter()
+        .take(2)
+        .take_while(|it| it.is_one_of(&["and", "then", "also"]))
+        .count();
+    start + joined
+}
+
+/// Phrases of politeness that ask for nothing.
+fn is_courtesy(tokens: &[Token]) -> bool {
+    const PHRASES: &[&[&str]] = &[
+        &["have", "any", "questions"],
+        &["have", "questions"],
+        &["have", "any", "further", "questions"],
+        &["any", "questions"],
+        &["have", "already", "paid"],
+        &["already", "paid"],
+        &["not", "hesitate"],
+        &["don't", "hesitate"],
+        &["feel", "free"],
+        &["the", "environment"],
+        &["wish", "to", "unsubscribe"],
+        &["received", "this", "in", "error"],
+        &["received", "this", "email", "in", "error"],
+        &["received", "this", "message", "in", "error"],
+    ];
+    PHRASES
+        .iter()
+        .any(|phrase| find(tokens, phrase, 0).is_some())
+}

@@ -1,0 +1,66 @@
+//! What the fuzz targets of mail do with one input. The ordinary tests of `cl-capture` replay the
+//! committed corpus through the same functions.
+
+#![allow(
+    clippy::expect_used,
+    dead_code,
+    reason = "a broken promise must panic here, and each target uses one of these"
+)]
+
+use cl_capture::event::{self, Origin, Run};
+use cl_capture::mail;
+use cl_capture::mbox::{self, Mbox};
+use cl_model::digest::Digest;
+use cl_model::time::UnixTime;
+
+/// Messages stand in the file where they say, in order, and a bound changes none of that.
+pub(crate) fn mbox(bytes: &[u8]) {
+    let mut whole = Mbox::new(bytes, u64::MAX);
+    let mut bounded = Mbox::new(bytes, 16);
+    let mut position = 0;
+    while let Some(message) = whole.next_message().expect("memory can be read") {
+        let start = usize::try_from(message.start).expect("an offset");
+        assert!(start >= position, "messages overlap");
+        position = start + message.bytes.len();
+        assert_eq!(bytes.get(start..position), Some(message.bytes.as_slice()));
+        let cut = bounded
+            .next_message()
+            .expect("memory can be read")
+            .expect("the same message");
+        assert_eq!((cut.start, cut.length), (message.start, message.length));
+        if let Some(digest) = cut.cut {
+            assert_eq!(digest, Digest::of_bytes(&message.bytes));
+        }
+        let length = message.bytes.len();
+        assert!(mbox::unquote(message.bytes).0.len() <= length);
+    }
+    assert!(
+        bounded
+            .next_message()
+            .expect("memory can be read")
+            .is_none()
+    );
+}
+
+/// What is read keeps to the bounds of the contract and makes a valid event.
+pub(crate) fn message(bytes: &[u8]) {
+    let Ok(reading) = mail::read(bytes, &[]) else {
+        return;
+    };
+    let content = &reading.content;
+    let text: usize = content.text.iter().map(|part| part.text.len()).sum();
+    assert!(text <= 262_144 && content.text.len() <= 256 && content.marks.len() <= 64);
+    assert!(content.subject_line.chars().count() <= 2000);
+    let origin = Origin {
+        digest: Digest::of_bytes(bytes),
+        byte_length: bytes.len() as u64,
+        path_digest: Digest::ZERO,
+        deleted_as: None,
+    };
+    let run = Run {
+        subject_ref: "vault://subjects/primary",
+        captured_at: UnixTime::from_milliseconds(0),
+    };
+    let document = event::document(&reading.facts, &content.marks, origin, run);
+    assert!(document.expect("a valid event").len() <= 262_144);
+}
