@@ -6,6 +6,7 @@ mod child;
 mod folder;
 mod full_disk;
 mod killed;
+mod purge;
 
 use cl_kv::{Stored, Version};
 
