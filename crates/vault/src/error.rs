@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use cl_host::telemetry::CorrelationId;
 use cl_model::document::InvalidBytes;
-use cl_model::refusal::{Place, Refusal, Step};
+use cl_model::refusal::Refusal;
 use cl_wire::field_path::FieldPath;
-use cl_wire::status::{StatusBuilder, status};
+use cl_wire::status::{self, invalid_document, invalid_field, status};
 use tonic::{Code, Status};
 
 use crate::store::StoreError;
@@ -113,9 +113,9 @@ impl Error {
     /// The one conversion to what a caller sees.
     pub(crate) fn to_status(&self, correlation_id: Option<CorrelationId>) -> Status {
         match self {
-            Self::Field { field, rule } => violation("INVALID_FIELD", field.clone(), rule),
-            Self::TooLarge(member) => too_large(member),
-            Self::Document { member, cause } => document_status(member, cause),
+            Self::Field { field, rule } => invalid_field("INVALID_FIELD", field.clone(), rule),
+            Self::TooLarge(member) => invalid_field("DOCUMENT_TOO_LARGE", *member, "TOO_LARGE"),
+            Self::Document { member, cause } => invalid_document(member, cause),
             Self::Grant(refusal) => status(
                 Code::PermissionDenied,
                 refusal.code().as_str(),
@@ -136,9 +136,9 @@ impl Error {
                 "CALLER_NOT_ALLOWED",
                 "the caller may not use this tenant",
             ),
-            Self::PayloadDigestMismatch => violation(
+            Self::PayloadDigestMismatch => invalid_field(
                 "PAYLOAD_DIGEST_MISMATCH",
-                FieldPath::new("data"),
+                "data",
                 "PAYLOAD_DIGEST_MISMATCH",
             ),
             Self::SubjectErased => status(
@@ -165,7 +165,7 @@ impl Error {
                 "SUBMITTER_MISMATCH",
                 "the proposal names another submitter",
             ),
-            Self::UnknownProvenance => violation(
+            Self::UnknownProvenance => invalid_field(
                 "UNKNOWN_PROVENANCE_HANDLE",
                 FieldPath::new("proposal").field("provenance_refs"),
                 "UNKNOWN_PROVENANCE_HANDLE",
@@ -210,41 +210,6 @@ impl Error {
     }
 }
 
-fn too_large(member: &'static str) -> Status {
-    violation("DOCUMENT_TOO_LARGE", FieldPath::new(member), "TOO_LARGE")
-}
-
-fn document_status(member: &'static str, cause: &InvalidBytes) -> Status {
-    match cause {
-        InvalidBytes::TooLarge => too_large(member),
-        InvalidBytes::NotCanonical => {
-            violation("INVALID_FIELD", FieldPath::new(member), "NOT_CANONICAL")
-        }
-        InvalidBytes::Refused(refusal) => {
-            let code = refusal.code().as_str();
-            violation(code, path_of(member, refusal), code)
-        }
-    }
-}
-
-fn path_of(member: &'static str, refusal: &Refusal) -> FieldPath {
-    let steps = refusal.place().map(Place::steps).unwrap_or_default();
-    steps
-        .iter()
-        .fold(FieldPath::new(member), |path, step| match step {
-            Step::Member(name) => path.field(name),
-            Step::Index(index) => path.index(*index),
-        })
-}
-
-fn violation(reason: &str, field: FieldPath, rule: &str) -> Status {
-    StatusBuilder::new(Code::InvalidArgument, reason, "the call is malformed")
-        .violation(field, rule, "the field violates a rule")
-        .build()
-}
-
 fn retryable(code: Code, reason: &str, message: &'static str) -> Status {
-    StatusBuilder::new(code, reason, message)
-        .retry_delay(RETRY_AFTER)
-        .build()
+    status::retryable(code, reason, message, RETRY_AFTER)
 }

@@ -1,10 +1,9 @@
 //! The vault's secrets, from files that only it may read.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use cl_host::secrets::{InvalidKeys, check_distinct, load_raw, load_tls};
+use cl_host::secrets::{InvalidKeys, check_distinct, load_raw, load_tls, seed};
 use cl_kv::KeyEncryptionKey;
-use cl_model::key::Seed;
 
 use crate::core::keys::Keys;
 
@@ -49,9 +48,6 @@ impl KeyFiles {
             (&self.subject_tag, &*subject_tag),
             (&self.tls, &*tls),
         ])?;
-        let seed = |path: &Path, bytes: &[u8]| {
-            Seed::new(bytes).map_err(|refusal| InvalidKeys::malformed(path, refusal))
-        };
         Ok(Secrets {
             keys: Keys::new(
                 &seed(&self.alias, &*alias)?,

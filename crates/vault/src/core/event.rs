@@ -28,7 +28,10 @@ pub struct ReadEvent {
 impl ReadEvent {
     /// Reads an event, and checks that its id and its digest follow from its contents.
     pub fn parse(bytes: Vec<u8>) -> Result<Self, ItemRefusal> {
-        let value = read_canonical(&bytes, MAX_EVENT_BYTES).map_err(|error| match error {
+        if bytes.len() > MAX_EVENT_BYTES {
+            return Err("DOCUMENT_TOO_LARGE");
+        }
+        let value = read_canonical(&bytes).map_err(|error| match error {
             InvalidBytes::TooLarge => "DOCUMENT_TOO_LARGE",
             InvalidBytes::NotCanonical => "NOT_CANONICAL",
             InvalidBytes::Refused(refusal) => refusal.code().as_str(),

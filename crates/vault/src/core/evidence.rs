@@ -1,15 +1,12 @@
 //! What the receipts of the vault's operations say (spec 7.8).
 
-use cl_model::canonical;
 use cl_model::digest::Digest;
+use cl_model::object::Outcome;
 use cl_model::operation::OperationId;
-use cl_model::part::SPEC_VERSION;
-use cl_model::receipt;
-use cl_model::record;
+use cl_model::receipt::Draft;
 use cl_model::refusal::Refusal;
 use cl_model::time::UnixTime;
-use cl_model::urn::{Alias, ReceiptId};
-use serde_json::{Value, json};
+use cl_model::urn::Alias;
 
 /// The operations that the vault writes receipts of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,33 +75,25 @@ pub struct Evidence<'a> {
 impl Evidence<'_> {
     /// The members as canonical JSON; a store that adds `id` and `integrity` has a valid receipt.
     pub fn members(&self) -> Result<Vec<u8>, Refusal> {
-        let mut metadata = json!({"operation_id": self.operation_id.as_str()});
-        for (name, fact) in &self.facts {
-            metadata[*name] = Value::from(fact.as_str());
+        let mut draft = Draft::new(
+            self.operation.as_str(),
+            self.own,
+            self.subject.as_str(),
+            Outcome::Success,
+            self.operation.summary(),
+            self.now,
+        )
+        .issued_by(self.own)
+        .under_policy(self.policy)
+        .with_digests(self.input, self.output)
+        .started_at(self.started_at)
+        .with_metadata("operation_id", self.operation_id.as_str());
+        if let Some((request, decision)) = self.about {
+            draft = draft.about_decision(request, decision);
         }
-        let members = json!({
-            "spec_version": SPEC_VERSION,
-            "type": "receipt",
-            "created_at": self.now.to_string(),
-            "issuer": {"id": self.own},
-            "operation": self.operation.as_str(),
-            "actor": self.own,
-            "subject_ref": self.subject.as_str(),
-            "request_ref": self.about.map(|(request, _)| request),
-            "decision_ref": self.about.map(|(_, decision)| decision),
-            "bundle_ref": null,
-            "started_at": self.started_at.to_string(),
-            "completed_at": self.now.max(self.started_at).to_string(),
-            "outcome": "success",
-            "policy_snapshot": self.policy.map(|digest| digest.to_string()),
-            "input_digest": self.input.to_string(),
-            "output_digest": self.output.to_string(),
-            "payload_included": false,
-            "user_summary": self.operation.summary(),
-            "metadata": metadata,
-        });
-        let bytes = canonical::to_text(&members).into_bytes();
-        receipt::check(record::finalize(members, ReceiptId::PREFIX)?.value())?;
-        Ok(bytes)
+        for (name, fact) in &self.facts {
+            draft = draft.with_metadata(name, fact);
+        }
+        draft.members()
     }
 }

@@ -26,7 +26,10 @@ pub struct ReadProposal {
 impl ReadProposal {
     /// Reads a proposal.
     pub fn parse(bytes: Vec<u8>) -> Result<Self, InvalidBytes> {
-        let value = read_canonical(&bytes, MAX_PROPOSAL_BYTES)?;
+        if bytes.len() > MAX_PROPOSAL_BYTES {
+            return Err(InvalidBytes::TooLarge);
+        }
+        let value = read_canonical(&bytes)?;
         Ok(Self {
             proposal: memory::check(&value)?,
             value,

@@ -5,12 +5,12 @@ mod content;
 use cl_host::identity::PeerId;
 use cl_model::digest::Digest;
 use cl_model::document::{InvalidBytes, MAX_DOCUMENT_BYTES, Signed, read_canonical};
-use cl_model::key::Signature;
 use cl_model::object::{ContextRequest, ProtocolObject as _};
 use cl_model::operation::{OperationId, TenantName};
 use cl_model::scalar::{Predicate, Reference};
 use cl_model::urn::EventId;
 use cl_wire::field_path::FieldPath;
+use cl_wire::grant::{InvalidGrant, SignedGrant};
 use cl_wire::vault::v1 as wire;
 use cl_wire::vault::v1::captured_item::{Content, Payload as WirePayload};
 use cl_wire::vault::v1::store_payload_request::Piece;
@@ -126,37 +126,26 @@ pub(super) fn resolve(message: wire::ResolveClaimsRequest) -> Result<ResolveCall
     let tenant = tenant(&message.tenant)?;
     let operation_id = operation_id(&message.operation_id)?;
     let request = context_request(&message.request).map_err(Error::document("request"))?;
-    let grant = message.grant.ok_or_else(|| invalid("grant", "REQUIRED"))?;
+    let invalid_grant = |invalid: InvalidGrant| Error::Field {
+        field: invalid.field,
+        rule: invalid.rule,
+    };
+    let grant = SignedGrant::read(message.grant).map_err(invalid_grant)?;
+    let is_large = |signed: &Signed| signed.document.len() > MAX_DOCUMENT_BYTES;
+    if is_large(&grant.scope) || is_large(&grant.plan) {
+        return Err(Error::TooLarge("grant"));
+    }
     Ok(ResolveCall {
-        scope: signed(
-            grant.scope_statement,
-            &grant.scope_signature,
-            "scope_signature",
-        )?,
-        plan: signed(grant.plan, &grant.plan_signature, "plan_signature")?,
         tenant,
         request,
+        grant,
         operation_id,
     })
 }
 
 fn context_request(bytes: &[u8]) -> Result<ContextRequest, InvalidBytes> {
-    let value = read_canonical(bytes, MAX_DOCUMENT_BYTES)?;
+    let value = read_canonical(bytes)?;
     Ok(ContextRequest::read(&value)?)
-}
-
-fn signed(document: Vec<u8>, signature: &[u8], field: &'static str) -> Result<Signed, Error> {
-    if document.len() > MAX_DOCUMENT_BYTES {
-        return Err(Error::TooLarge("grant"));
-    }
-    let signature = signature.try_into().map_err(|_| Error::Field {
-        field: FieldPath::new("grant").field(field),
-        rule: "NOT_A_SIGNATURE",
-    })?;
-    Ok(Signed {
-        document,
-        signature: Signature::new(signature),
-    })
 }
 
 pub(super) fn events_page(

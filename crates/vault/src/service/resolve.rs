@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use cl_model::digest::Digest;
-use cl_model::document::Signed;
 use cl_model::grant::{ResolvePlan, VerifiedGrant};
 use cl_model::leak::{Fingerprint, LeakKey};
 use cl_model::object::{ClaimStatus, ContextRequest};
@@ -14,6 +13,7 @@ use cl_model::scalar::Handle;
 use cl_model::time::UnixTime;
 use cl_model::trust::DECISION;
 use cl_model::urn::EventId;
+use cl_wire::grant::SignedGrant;
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
@@ -38,8 +38,7 @@ const REMEMBERED_SECONDS: u64 = 7 * 24 * 60 * 60;
 pub(crate) struct ResolveCall {
     pub(crate) tenant: TenantName,
     pub(crate) request: ContextRequest,
-    pub(crate) scope: Signed,
-    pub(crate) plan: Signed,
+    pub(crate) grant: SignedGrant,
     pub(crate) operation_id: OperationId,
 }
 
@@ -98,7 +97,7 @@ impl Vault {
         let called_as = call.operation_id.clone();
         let content = self
             .keys
-            .content(&[&call.scope.document[..], &call.plan.document].concat());
+            .content(&[&call.grant.scope.document[..], &call.grant.plan.document].concat());
         let begun = self.begun(&call.tenant, &called_as, content).await?;
         self.preflight(&call.tenant, Operation::Resolve).await?;
         let mut leak_key = Zeroizing::new([0; 32]);
@@ -135,8 +134,8 @@ impl Vault {
     fn verify(&self, call: &ResolveCall, now: UnixTime) -> Result<VerifiedGrant, Error> {
         let keys = self.trust.keys(DECISION, now);
         let grant = VerifiedGrant::verify(
-            &call.scope,
-            &call.plan,
+            &call.grant.scope,
+            &call.grant.plan,
             &call.request,
             &keys,
             self.own.as_str(),
