@@ -31,6 +31,10 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ("cl-clctl", &["cl-host", "cl-model", "cl-pki", "cl-wire"]),
     ("cl-sdk", &["cl-model", "cl-wire"]),
     ("cl-semantic-proxy", &["cl-host", "cl-model", "cl-wire"]),
+    (
+        "cl-vault",
+        &["cl-extract", "cl-host", "cl-kv", "cl-model", "cl-wire"],
+    ),
     ("cl-conformance", &["cl-model"]),
 ];
 

@@ -49,6 +49,12 @@ pub trait Engine: Send + Sync {
     /// Each has its own result; one that fails leaves the others alone. A later batch sees the
     /// effects of an earlier one.
     fn apply_many(&self, batches: Vec<Batch>) -> Vec<Result<(), Error>>;
+
+    /// Drops from the engine's own files what was deleted or replaced before the call.
+    ///
+    /// Without it, an engine drops old contents when it likes. It costs a rewrite of the whole
+    /// store, so it is for small ones. The disk underneath may keep what the files no longer hold.
+    fn purge(&self) -> Result<(), Error>;
 }
 
 /// An engine behind a pointer, such as one that is chosen when the process starts.
@@ -71,6 +77,10 @@ impl<E: Engine + ?Sized> Engine for Arc<E> {
 
     fn apply_many(&self, batches: Vec<Batch>) -> Vec<Result<(), Error>> {
         (**self).apply_many(batches)
+    }
+
+    fn purge(&self) -> Result<(), Error> {
+        (**self).purge()
     }
 }
 

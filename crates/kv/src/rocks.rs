@@ -6,7 +6,9 @@ mod files;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError, RwLock};
 
-use rocksdb::{DB, Direction, ErrorKind, IteratorMode, ReadOptions};
+use rocksdb::{
+    BottommostLevelCompaction, CompactOptions, DB, Direction, ErrorKind, IteratorMode, ReadOptions,
+};
 
 use crate::engine::{Batch, Engine, Entry, Scan, Stored, Version};
 use crate::error::{Damage, Error};
@@ -117,6 +119,18 @@ impl Engine for RocksEngine {
 
     fn apply_many(&self, batches: Vec<Batch>) -> Vec<Result<(), Error>> {
         self.submit(batches)
+    }
+
+    fn purge(&self) -> Result<(), Error> {
+        self.read(|database| {
+            // The log's files go with the memory tables that they stand behind.
+            database.flush().map_err(classify)?;
+            let mut options = CompactOptions::default();
+            // Also the lowest level, where deleted entries and their markers would stay.
+            options.set_bottommost_level_compaction(BottommostLevelCompaction::Force);
+            database.compact_range_opt(None::<&[u8]>, None::<&[u8]>, &options);
+            Ok(())
+        })
     }
 }
 

@@ -309,3 +309,18 @@ pub(crate) fn relaxed_batches_survive_with_a_later_synced_one<S: Subject>() {
     let kept = keys(subject.engine(), &Scan::new([], 10));
     assert_eq!(kept[..3], ["a", "b", "c"]);
 }
+
+pub(crate) fn a_purge_keeps_what_is_stored<S: Subject>() {
+    let subject = S::fresh();
+    let engine = subject.engine();
+    engine.purge().unwrap();
+    put(engine, "a", 1);
+    put(engine, "a", 2);
+    put(engine, "b", 3);
+    engine.apply(Batch::new().delete("b")).unwrap();
+    engine.purge().unwrap();
+    assert_eq!(engine.get(b"a").unwrap(), Some(stored(2, "a")));
+    assert_eq!(engine.get(b"b").unwrap(), None);
+    let subject = subject.reopen();
+    assert_eq!(subject.engine().get(b"a").unwrap(), Some(stored(2, "a")));
+}

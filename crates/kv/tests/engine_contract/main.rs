@@ -85,6 +85,7 @@ macro_rules! contract {
                 batches_sent_together_see_earlier_ones,
                 synced_batches_survive,
                 relaxed_batches_survive_with_a_later_synced_one,
+                a_purge_keeps_what_is_stored,
             );
             contract!(@laws $subject, concurrency:
                 every_increment_counts_once,

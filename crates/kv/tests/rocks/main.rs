@@ -6,6 +6,7 @@ mod child;
 mod folder;
 mod full_disk;
 mod killed;
+mod purge;
 mod small_disk;
 
 use cl_kv::{Stored, Version};

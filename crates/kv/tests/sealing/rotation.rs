@@ -234,6 +234,10 @@ impl Engine for Interrupted {
     fn apply_many(&self, batches: Vec<Batch>) -> Vec<Result<(), Error>> {
         self.engine.apply_many(batches)
     }
+
+    fn purge(&self) -> Result<(), Error> {
+        self.engine.purge()
+    }
 }
 
 /// Otherwise the key that the pass sealed under would count as unused, with all values under it.

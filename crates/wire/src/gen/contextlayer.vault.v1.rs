@@ -25,8 +25,9 @@ pub struct CaptureEventsRequest {
 #[derive(Clone, PartialEq, ::prost::Message)]
 #[prost(skip_debug)]
 pub struct CapturedItem {
-    /// The `source_event` document: canonical JSON (RFC 8785), at most 262,144 bytes. Its id is
-    /// derived from its content.
+    /// The `source_event` document: canonical JSON (RFC 8785), at most 262,144 bytes. Its `id` and
+    /// `integrity` follow from its other members, as for every content-addressed record: the digest
+    /// of the canonical document without the two.
     #[prost(bytes = "vec", tag = "1")]
     pub event: ::prost::alloc::vec::Vec<u8>,
     /// The raw payload that the event's `payload_ref` describes. Required.
@@ -91,6 +92,11 @@ pub struct MailContent {
     /// most 64.
     #[prost(string, repeated, tag = "8")]
     pub marks: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The conversation: a digest that all its messages share, `sha256:` and 64 lower-case hex
+    /// digits, e.g. of its first message's id. Absent: not known; the subject line without reply
+    /// marks and the people on it stand in.
+    #[prost(string, optional, tag = "9")]
+    pub thread_digest: ::core::option::Option<::prost::alloc::string::String>,
 }
 /// An address with the name that stands beside it.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -343,6 +349,12 @@ pub mod capture_service_client {
         /// them. Each item has its own outcome, in the order of the request; items that were stored are
         /// durable when the call answers. A repeat of an item stores nothing twice.
         ///
+        /// An item is known by adapter, native id and payload. Codes of refused items, beside those of
+        /// the violated rules of the event: `SUBJECT_MISMATCH`, `PAYLOAD_REQUIRED`, `PAYLOAD_NOT_FOUND`,
+        /// `PAYLOAD_DIGEST_REQUIRED`, `PAYLOAD_DIGEST_MISMATCH`, `PAYLOAD_LENGTH_MISMATCH`,
+        /// `PAYLOAD_TOO_LARGE`, `INVALID_CONTENT`, `EVENT_ERASED` (its owner erased it),
+        /// `TOO_MANY_PROVENANCE_PATHS`.
+        ///
         /// Errors beside those of the package:
         ///
         /// - INVALID_ARGUMENT: `DOCUMENT_TOO_LARGE`, when the batch exceeds its bounds
@@ -410,6 +422,12 @@ pub mod capture_service_server {
         /// Stores a batch of events, each with its payload and content, and the claims extracted from
         /// them. Each item has its own outcome, in the order of the request; items that were stored are
         /// durable when the call answers. A repeat of an item stores nothing twice.
+        ///
+        /// An item is known by adapter, native id and payload. Codes of refused items, beside those of
+        /// the violated rules of the event: `SUBJECT_MISMATCH`, `PAYLOAD_REQUIRED`, `PAYLOAD_NOT_FOUND`,
+        /// `PAYLOAD_DIGEST_REQUIRED`, `PAYLOAD_DIGEST_MISMATCH`, `PAYLOAD_LENGTH_MISMATCH`,
+        /// `PAYLOAD_TOO_LARGE`, `INVALID_CONTENT`, `EVENT_ERASED` (its owner erased it),
+        /// `TOO_MANY_PROVENANCE_PATHS`.
         ///
         /// Errors beside those of the package:
         ///
@@ -756,10 +774,11 @@ pub mod memory_service_client {
         ///
         /// Errors beside those of the package:
         ///
-        /// - INVALID_ARGUMENT: `DOCUMENT_TOO_LARGE`, or the code of the violated rule of the proposal
+        /// - INVALID_ARGUMENT: `DOCUMENT_TOO_LARGE`, `UNKNOWN_PROVENANCE_HANDLE`, when a source is none
+        ///   of the exchange, or the code of the violated rule of the proposal
         /// - NOT_FOUND: `EXCHANGE_NOT_FOUND`, when no exchange with this submitter has such an alias
         /// - PERMISSION_DENIED: `SUBMITTER_MISMATCH`, when `submitted_by` is not the authenticated
-        ///   submitter
+        ///   submitter; `CAPABILITY_NOT_GRANTED`, when the exchange does not allow proposals
         /// - FAILED_PRECONDITION: `EXCHANGE_EXPIRED`, `SUBJECT_ERASED`
         pub async fn submit_proposal(
             &mut self,
@@ -800,10 +819,11 @@ pub mod memory_service_server {
         ///
         /// Errors beside those of the package:
         ///
-        /// - INVALID_ARGUMENT: `DOCUMENT_TOO_LARGE`, or the code of the violated rule of the proposal
+        /// - INVALID_ARGUMENT: `DOCUMENT_TOO_LARGE`, `UNKNOWN_PROVENANCE_HANDLE`, when a source is none
+        ///   of the exchange, or the code of the violated rule of the proposal
         /// - NOT_FOUND: `EXCHANGE_NOT_FOUND`, when no exchange with this submitter has such an alias
         /// - PERMISSION_DENIED: `SUBMITTER_MISMATCH`, when `submitted_by` is not the authenticated
-        ///   submitter
+        ///   submitter; `CAPABILITY_NOT_GRANTED`, when the exchange does not allow proposals
         /// - FAILED_PRECONDITION: `EXCHANGE_EXPIRED`, `SUBJECT_ERASED`
         async fn submit_proposal(
             &self,
@@ -1006,6 +1026,10 @@ pub struct EventEntry {
     /// How many claims rest on it.
     #[prost(uint32, tag = "3")]
     pub claims: u32,
+    /// Further ways by which the item arrived after its first capture: members of `provenance`, each
+    /// as canonical JSON (RFC 8785).
+    #[prost(bytes = "vec", repeated, tag = "4")]
+    pub further_provenance: ::prost::alloc::vec::Vec<::prost::alloc::vec::Vec<u8>>,
 }
 /// Asks for one page of the claims about a subject.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1265,12 +1289,13 @@ pub mod owner_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Erases one source event and its payload. Claims that rest on other sources as well stay,
-        /// without it; those that lose all support are retracted, and their values wiped. A repeat
-        /// changes nothing.
+        /// without it; those that lose all support are retracted, and their values wiped. The item is
+        /// not captured again. A repeat changes nothing.
         ///
         /// Errors beside those of the package:
         ///
         /// - NOT_FOUND: `EVENT_NOT_FOUND`
+        /// - FAILED_PRECONDITION: `SUBJECT_ERASED`
         pub async fn erase_event(
             &mut self,
             request: impl tonic::IntoRequest<super::EraseEventRequest>,
@@ -1324,12 +1349,13 @@ pub mod owner_service_server {
             request: tonic::Request<super::EraseSubjectRequest>,
         ) -> std::result::Result<tonic::Response<super::EraseSubjectResponse>, tonic::Status>;
         /// Erases one source event and its payload. Claims that rest on other sources as well stay,
-        /// without it; those that lose all support are retracted, and their values wiped. A repeat
-        /// changes nothing.
+        /// without it; those that lose all support are retracted, and their values wiped. The item is
+        /// not captured again. A repeat changes nothing.
         ///
         /// Errors beside those of the package:
         ///
         /// - NOT_FOUND: `EVENT_NOT_FOUND`
+        /// - FAILED_PRECONDITION: `SUBJECT_ERASED`
         async fn erase_event(
             &self,
             request: tonic::Request<super::EraseEventRequest>,
@@ -2070,6 +2096,10 @@ impl ::core::fmt::Debug for MailContent {
             .field("utc_offset_minutes", &self.utc_offset_minutes)
             .field("text", &self.text)
             .field("marks", &format_args!("{} values", self.marks.len()))
+            .field(
+                "thread_digest",
+                &self.thread_digest.as_ref().map(|value| value.len()),
+            )
             .finish()
     }
 }
@@ -2227,6 +2257,10 @@ impl ::core::fmt::Debug for EventEntry {
             .field("event", &format_args!("{} bytes", self.event.len()))
             .field("marks", &format_args!("{} values", self.marks.len()))
             .field("claims", &self.claims)
+            .field(
+                "further_provenance",
+                &format_args!("{} values", self.further_provenance.len()),
+            )
             .finish()
     }
 }

@@ -1,0 +1,140 @@
+//! Which claims a grant gets: at most 64, in one order, contradictions whole or not at all.
+//!
+//! 1. Only claims of a granted predicate that have a source and hold now.
+//! 2. Claims that contradict each other form a set: same predicate, different values that exclude
+//!    each other, one conversation. A claim without a contradiction is a set of one.
+//! 3. A set is taken only if the rule of its predicate lets each of its claims out: label, trust,
+//!    confidence, status.
+//! 4. Sets come in the order of the plan's rules; within one rule by their best claim. A claim is
+//!    better if it is more certain, then if it was derived later, then by its id.
+//! 5. A set that no longer fits is left out, and smaller ones after it are still tried.
+//!
+//! So the choice depends on the claims and the plan only, and not on the order of storing.
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+
+use cl_model::digest::Digest;
+use cl_model::grant::ResolveRule;
+use cl_model::object::ClaimStatus;
+use cl_model::time::UnixTime;
+
+use super::claim::{Claim, TRUST, excludes_others};
+
+/// The most claims that a grant gets.
+pub const MAX_CLAIMS: usize = 64;
+
+/// A claim that may leave.
+pub struct Chosen {
+    /// The claim.
+    pub claim: Claim,
+    /// Where it stands.
+    pub status: ClaimStatus,
+}
+
+/// What was chosen, and how much was not.
+pub struct Choice {
+    /// The claims, in order.
+    pub chosen: Vec<Chosen>,
+    /// How many claims of the granted predicates stay behind; retracted ones do not count.
+    pub withheld: u32,
+}
+
+/// Chooses from all claims of the granted predicates.
+pub fn choose(rules: &[&ResolveRule], claims: Vec<Claim>, now: UnixTime) -> Choice {
+    let held: Vec<_> = claims
+        .into_iter()
+        .filter(|claim| claim.value().is_some())
+        .collect();
+    let total = held.len();
+    let current = held.into_iter().filter(|claim| claim.holds(now));
+    let mut by_rule: Vec<Vec<Claim>> = rules.iter().map(|_| Vec::new()).collect();
+    for claim in current {
+        let position = rules
+            .iter()
+            .position(|rule| rule.predicate == claim.predicate);
+        if let Some(of_rule) = position.and_then(|position| by_rule.get_mut(position)) {
+            of_rule.push(claim);
+        }
+    }
+    let mut chosen: Vec<Chosen> = Vec::new();
+    for (rule, claims) in rules.iter().zip(by_rule) {
+        for set in sets(claims) {
+            if is_allowed(rule, &set) && chosen.len() + set.len() <= MAX_CLAIMS {
+                let is_contradicted = set.len() > 1;
+                chosen.extend(set.into_iter().map(|claim| Chosen {
+                    status: claim.status(is_contradicted),
+                    claim,
+                }));
+            }
+        }
+    }
+    Choice {
+        withheld: u32::try_from(total - chosen.len()).unwrap_or(u32::MAX),
+        chosen,
+    }
+}
+
+fn is_allowed(rule: &ResolveRule, set: &[Claim]) -> bool {
+    let is_contradicted = set.len() > 1;
+    set.iter().all(|claim| {
+        claim.label <= rule.max_label
+            && TRUST >= rule.min_trust
+            && claim.confidence() >= rule.min_confidence
+            && rule.statuses.contains(&claim.status(is_contradicted))
+    })
+}
+
+/// The sets of claims that contradict each other, best first, each in the order of its claims.
+fn sets(mut claims: Vec<Claim>) -> Vec<Vec<Claim>> {
+    claims.sort_by(better);
+    let mut set_of: Vec<usize> = (0..claims.len()).collect();
+    let mut first_in: HashMap<Digest, usize> = HashMap::new();
+    for (position, claim) in claims.iter().enumerate() {
+        if !excludes_others(claim.datatype) {
+            continue;
+        }
+        for thread in claim.threads() {
+            let first = *first_in.entry(thread).or_insert(position);
+            join(&mut set_of, first, position);
+        }
+    }
+    let mut sets: Vec<Vec<Claim>> = Vec::new();
+    let mut place_of: HashMap<usize, usize> = HashMap::new();
+    for (position, claim) in claims.into_iter().enumerate() {
+        let root = root(&set_of, position);
+        let place = *place_of.entry(root).or_insert(sets.len());
+        match sets.get_mut(place) {
+            Some(set) => set.push(claim),
+            None => sets.push(vec![claim]),
+        }
+    }
+    sets
+}
+
+fn better(one: &Claim, other: &Claim) -> Ordering {
+    let certainty = |claim: &Claim| claim.confidence().get();
+    certainty(other)
+        .total_cmp(&certainty(one))
+        .then_with(|| other.derived_at.cmp(&one.derived_at))
+        .then_with(|| one.id.cmp(&other.id))
+}
+
+fn root(set_of: &[usize], position: usize) -> usize {
+    let mut root = position;
+    while let Some(next) = set_of.get(root).filter(|next| **next != root) {
+        root = *next;
+    }
+    root
+}
+
+fn join(set_of: &mut [usize], one: usize, other: usize) {
+    let (one, other) = (root(set_of, one), root(set_of, other));
+    let (low, high) = (one.min(other), one.max(other));
+    if let Some(entry) = set_of.get_mut(high) {
+        *entry = low;
+    }
+}
+
+#[cfg(test)]
+mod tests;
