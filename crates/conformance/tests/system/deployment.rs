@@ -20,12 +20,18 @@ use tempfile::TempDir;
 pub(crate) const HANG: Duration = Duration::from_secs(180);
 
 pub(crate) const RECEIPT_STORE: &str = "cl-receipt-store";
+pub(crate) const VAULT: &str = "cl-vault";
+pub(crate) const SEMANTIC_PROXY: &str = "cl-semantic-proxy";
+pub(crate) const BUNDLE_ISSUER: &str = "cl-bundle-issuer";
 pub(crate) const POLICY_ENGINE: &str = "cl-policy-engine";
 pub(crate) const GATEWAY: &str = "cl-gateway";
 
 /// In the order of their start, with their zones.
-pub(crate) const PROCESSES: [(&str, &str); 3] = [
+pub(crate) const PROCESSES: [(&str, &str); 6] = [
     (RECEIPT_STORE, "exchange"),
+    (VAULT, "vault"),
+    (SEMANTIC_PROXY, "exchange"),
+    (BUNDLE_ISSUER, "exchange"),
     (POLICY_ENGINE, "exchange"),
     (GATEWAY, "edge"),
 ];
@@ -116,20 +122,15 @@ impl Deployment {
             .stdin(Stdio::null())
             .stdout(log.try_clone().unwrap())
             .stderr(log);
-        let peer = |name: &str| self.addrs[name][0].to_string();
-        match name {
-            POLICY_ENGINE => {
-                command.args(["--receipt-store-addr", &peer(RECEIPT_STORE)]);
-            }
-            GATEWAY => {
-                let tokens = fs::read(home.join("token-issuer.json")).unwrap();
-                let tokens: Value = serde_json::from_slice(&tokens).unwrap();
-                command
-                    .args(["--policy-engine-addr", &peer(POLICY_ENGINE)])
-                    .args(["--token-issuer", tokens["issuer"].as_str().unwrap()])
-                    .args(["--token-audience", tokens["audience"].as_str().unwrap()]);
-            }
-            _ => {}
+        for (flag, peer) in peers(name) {
+            command.arg(format!("{flag}={}", self.addrs[peer][0]));
+        }
+        if name == GATEWAY {
+            let tokens = fs::read(home.join("token-issuer.json")).unwrap();
+            let tokens: Value = serde_json::from_slice(&tokens).unwrap();
+            command
+                .args(["--token-issuer", tokens["issuer"].as_str().unwrap()])
+                .args(["--token-audience", tokens["audience"].as_str().unwrap()]);
         }
         let child = command.spawn().unwrap();
         assert!(self.children.insert(name, child).is_none(), "{name} runs");
@@ -219,6 +220,11 @@ impl Deployment {
         http_get(self.addrs[name][1], "/metrics").unwrap()
     }
 
+    /// The URL of the gateway.
+    pub(crate) fn gateway_url(&self) -> String {
+        format!("https://{}", self.addrs[GATEWAY][0])
+    }
+
     /// A request of the home's client, with an id of its own.
     pub(crate) fn request(&self, id: &str) -> Value {
         let example = self.home().join("examples/request-mtls.json");
@@ -241,11 +247,32 @@ impl Deployment {
             "endpoints_version": 1,
             "ready_at": "2030-01-01T00:00:00.000Z",
             "processes": processes.collect::<serde_json::Map<_, _>>(),
-            "gateway_url": format!("https://{}", self.addrs[GATEWAY][0]),
+            "gateway_url": self.gateway_url(),
         });
         let run = self.home().join("run");
         fs::create_dir_all(&run).unwrap();
         fs::write(run.join("endpoints.json"), endpoints.to_string()).unwrap();
+    }
+}
+
+/// The peers that a process is told of.
+fn peers(name: &str) -> &'static [(&'static str, &'static str)] {
+    const TO_RECEIPTS: (&str, &str) = ("--receipt-store-addr", RECEIPT_STORE);
+    const TO_ISSUER: (&str, &str) = ("--bundle-issuer-addr", BUNDLE_ISSUER);
+    const TO_VAULT: (&str, &str) = ("--vault-addr", VAULT);
+
+    match name {
+        VAULT => &[TO_RECEIPTS, TO_ISSUER],
+        SEMANTIC_PROXY => &[TO_RECEIPTS, TO_VAULT],
+        BUNDLE_ISSUER => &[TO_RECEIPTS, ("--semantic-proxy-addr", SEMANTIC_PROXY)],
+        POLICY_ENGINE => &[TO_RECEIPTS, TO_ISSUER],
+        GATEWAY => &[
+            ("--policy-engine-addr", POLICY_ENGINE),
+            TO_RECEIPTS,
+            TO_ISSUER,
+            TO_VAULT,
+        ],
+        _ => &[],
     }
 }
 

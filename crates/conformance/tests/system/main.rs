@@ -11,4 +11,6 @@ mod callers;
 mod crashes;
 mod decisions;
 mod deployment;
+mod exchange;
+mod forgery;
 mod privacy;

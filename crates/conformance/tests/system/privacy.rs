@@ -29,7 +29,7 @@ fn change(snapshot: &mut Value) {
     snapshot["predicates"]["canary_fact"] = json!({"datatype": "text", "label": "private"});
 }
 
-fn files(folder: &Path, found: &mut Vec<std::path::PathBuf>) {
+pub(crate) fn files(folder: &Path, found: &mut Vec<std::path::PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
