@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cl_host::client::{ClientLimits, PeerChannel, Target};
 use cl_host::trust::Trust;
 use cl_host::{BoxError, Host};
 use cl_kv::{Engine, RocksEngine, Sealed};
@@ -84,18 +83,8 @@ impl Config {
         let random = Arc::new(SystemRandom::new());
         let store = KvStore::new(Sealed::open(engine, secrets.sealing, random)?);
 
-        let own = host.credentials.own().id;
-        let channel = |address: String, process: &str| {
-            let target = Target {
-                address,
-                id: format!("spiffe://{}/exchange/{process}", own.trust_domain()).parse()?,
-            };
-            let credentials = Arc::clone(&host.credentials);
-            let channel = PeerChannel::new(target, credentials, ClientLimits::default())?;
-            Ok::<_, BoxError>(channel)
-        };
-        let proxy = channel(self.semantic_proxy_addr, "cl-semantic-proxy")?;
-        let receipts = channel(self.receipt_store_addr, "cl-receipt-store")?;
+        let proxy = host.peer(self.semantic_proxy_addr, "exchange/cl-semantic-proxy")?;
+        let receipts = host.peer(self.receipt_store_addr, "exchange/cl-receipt-store")?;
         Ok(Deps {
             store: Arc::new(store),
             receipts: Arc::new(GrpcReceipts::new(receipts)),
@@ -109,7 +98,7 @@ impl Config {
             },
             sweep_interval: Duration::from_millis(self.sweep_interval_ms.max(1)),
             clock: Arc::clone(&host.clock),
-            own,
+            own: host.credentials.own().id,
             meter: host.meter.clone(),
             shutdown: host.shutdown.clone(),
             tasks: host.tasks.clone(),

@@ -6,14 +6,13 @@ use std::sync::Arc;
 
 use cl_host::deadline::Deadline;
 use cl_host::telemetry::CorrelationId;
-use cl_model::time::UnixTime;
 use cl_wire::bundle::v1::bundle_service_server::BundleService;
 use cl_wire::bundle::v1::{
     BundleState, CheckBundleRequest, CheckBundleResponse, IssueBundleRequest, IssueBundleResponse,
     RecordConsumerReceiptRequest, RecordConsumerReceiptResponse, RedeemBundleRequest,
     RedeemBundleResponse, RevokeBundlesRequest, RevokeBundlesResponse,
 };
-use prost_types::Timestamp;
+use cl_wire::time;
 use tonic::{Request, Response, Status};
 
 use crate::core::bundle::State;
@@ -59,7 +58,7 @@ impl BundleService for BundleRpc {
             let issued = issued.await?;
             Ok(IssueBundleResponse {
                 bundle_ref: issued.id.as_str().to_owned(),
-                expires_at: Some(timestamp(issued.expires_at)),
+                expires_at: Some(time::to_message(issued.expires_at)),
             })
         })
         .await
@@ -91,7 +90,7 @@ impl BundleService for BundleRpc {
             let standing = self.issuer.check(&key).await?;
             Ok(CheckBundleResponse {
                 state: shown(standing.state).into(),
-                expires_at: Some(timestamp(standing.expires_at)),
+                expires_at: Some(time::to_message(standing.expires_at)),
             })
         })
         .await
@@ -183,15 +182,5 @@ const fn shown(state: State) -> BundleState {
         State::Consumed => BundleState::Consumed,
         State::Revoked => BundleState::Revoked,
         State::Expired => BundleState::Expired,
-    }
-}
-
-fn timestamp(time: UnixTime) -> Timestamp {
-    let milliseconds = time.milliseconds();
-    // Below 1,000, so that it fits and the product does too.
-    let rest = i32::try_from(milliseconds.rem_euclid(1000)).unwrap_or(0);
-    Timestamp {
-        seconds: milliseconds.div_euclid(1000),
-        nanos: rest * 1_000_000,
     }
 }

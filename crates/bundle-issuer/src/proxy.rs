@@ -2,6 +2,7 @@
 
 use cl_host::client::PeerChannel;
 use cl_host::deadline::Deadline;
+use cl_wire::grant::REFUSALS;
 use cl_wire::semantic::v1::semantic_proxy_service_client::SemanticProxyServiceClient;
 use cl_wire::semantic::v1::{ProjectClaimsRequest, ProjectClaimsResponse};
 use tonic::{Code, Request, Status};
@@ -68,17 +69,6 @@ pub enum ProxyRefusal {
     Unavailable(&'static str),
 }
 
-const GRANT_CODES: [&str; 8] = [
-    "INVALID_DOCUMENT",
-    "UNTRUSTED_DOCUMENT_KEY",
-    "DOCUMENT_SIGNATURE_INVALID",
-    "GRANT_MISMATCH",
-    "GRANT_AUDIENCE_MISMATCH",
-    "GRANT_NOT_YET_VALID",
-    "GRANT_EXPIRED",
-    "TENANT_MISMATCH",
-];
-
 const FINAL_CODES: [&str; 5] = [
     "DISCLOSURE_LEAK",
     "PREDICATE_NOT_REGISTERED",
@@ -99,7 +89,7 @@ impl ProxyRefusal {
             codes.find(|code| *code == reason)
         };
         let refusal = if status.code() == Code::PermissionDenied {
-            known(&GRANT_CODES).map(Self::Grant)
+            known(&REFUSALS).map(Self::Grant)
         } else if status.code() == Code::FailedPrecondition {
             known(&FINAL_CODES).map(Self::Final)
         } else if status.code() == Code::Unavailable {

@@ -226,6 +226,17 @@ pub enum Target {
 }
 
 impl Target {
+    /// The names under which a bundle can be barred before it exists.
+    pub fn naming(bundle: &Bundle) -> Vec<Self> {
+        let sources = bundle.sources.iter().cloned().map(Self::Source);
+        let mut names = vec![
+            Self::Decision(bundle.decision.clone()),
+            Self::Alias(bundle.alias.clone()),
+        ];
+        names.extend(sources);
+        names
+    }
+
     /// The name.
     pub fn as_str(&self) -> &str {
         match self {

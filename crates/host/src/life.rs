@@ -21,6 +21,7 @@ pub use self::shutdown::{EndOnShutdown, Shutdown, Tasks};
 pub use self::signals::{SignalSender, Signals};
 use crate::accept::ConnectionLimits;
 use crate::callers::CallerTable;
+use crate::client::{ClientLimits, PeerChannel, Target};
 use crate::clock::{Clock, SystemClock};
 use crate::ids::{Ids, SystemIds};
 use crate::status::PlainHttp;
@@ -64,6 +65,24 @@ pub struct Host {
     pub shutdown: Shutdown,
     /// Long tasks; one that ends early takes the process down.
     pub tasks: Tasks,
+}
+
+impl Host {
+    /// Calls to the process at `path` of the own trust domain, such as `vault/cl-vault`, at an
+    /// address `host:port`.
+    pub fn peer(&self, address: String, path: &str) -> Result<PeerChannel, BoxError> {
+        let own = self.credentials.own().id;
+        let target = Target {
+            address,
+            id: format!("spiffe://{}/{path}", own.trust_domain()).parse()?,
+        };
+        let credentials = Arc::clone(&self.credentials);
+        Ok(PeerChannel::new(
+            target,
+            credentials,
+            ClientLimits::default(),
+        )?)
+    }
 }
 
 /// What a service serves.

@@ -254,6 +254,27 @@ mod tests {
     }
 
     #[test]
+    fn members_lack_only_what_follows_from_them() {
+        let named = || {
+            draft()
+                .issued_by("urn:cl:writer:synthetic")
+                .about_decision("urn:cl:request:a", "urn:cl:decision:b")
+        };
+        let members = named().members().expect("members");
+        let value: Value = serde_json::from_slice(&members).expect("JSON");
+        assert_eq!(canonical::to_text(&value).into_bytes(), members);
+        let record = record::finalize(value, ReceiptId::PREFIX).expect("a record");
+        let finished = named().finish().expect("a receipt");
+        assert_eq!(record.text(), finished.text());
+        assert_eq!(record.value()["issuer"]["id"], "urn:cl:writer:synthetic");
+        assert_eq!(record.value()["bundle_ref"], Value::Null);
+        let summary = "x".repeat(501);
+        let mut long = draft();
+        long.user_summary = &summary;
+        assert!(long.members().is_err());
+    }
+
+    #[test]
     fn has_the_profiles_bytes() {
         let receipt = draft().finish().expect("a receipt");
         assert_eq!(

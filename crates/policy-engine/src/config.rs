@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use cl_host::client::{ClientLimits, PeerChannel, Target};
 use cl_host::{BoxError, Host};
 use cl_kv::{Engine, RocksEngine, Sealed};
 use ring::rand::SystemRandom;
@@ -62,20 +61,11 @@ impl Config {
 
         let own = host.credentials.own().id;
         let trust_domain = own.trust_domain();
-        let channel = |address: String, process: &str| {
-            let target = Target {
-                address,
-                id: format!("spiffe://{trust_domain}/exchange/{process}").parse()?,
-            };
-            let credentials = Arc::clone(&host.credentials);
-            let channel = PeerChannel::new(target, credentials, ClientLimits::default())?;
-            Ok::<_, BoxError>(channel)
-        };
-        let receipts = channel(self.receipt_store_addr, "cl-receipt-store")?;
+        let receipts = host.peer(self.receipt_store_addr, "exchange/cl-receipt-store")?;
         let issuer = match self.bundle_issuer_addr {
             None => None,
             Some(address) => {
-                let issuer = GrpcIssuer::new(channel(address, "cl-bundle-issuer")?);
+                let issuer = GrpcIssuer::new(host.peer(address, "exchange/cl-bundle-issuer")?);
                 Some(Arc::new(issuer) as Arc<dyn Issuer>)
             }
         };

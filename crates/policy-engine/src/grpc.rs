@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use cl_host::deadline::Deadline;
 use cl_host::telemetry::CorrelationId;
-use cl_model::time::UnixTime;
 use cl_wire::policy::v1::policy_admin_service_server::PolicyAdminService;
 use cl_wire::policy::v1::policy_service_server::PolicyService;
 use cl_wire::policy::v1::{
@@ -15,7 +14,7 @@ use cl_wire::policy::v1::{
     PutSnapshotRequest, PutSnapshotResponse, ReplayDecisionRequest, ReplayDecisionResponse,
     RequestState, RequestStatus, SnapshotInfo, SubmitRequestRequest, SubmitRequestResponse,
 };
-use prost_types::Timestamp;
+use cl_wire::time;
 use tonic::{Request, Response, Status};
 
 use crate::core::state::State;
@@ -240,19 +239,9 @@ impl From<SnapshotStatus> for SnapshotInfo {
             digest: about.digest.to_string(),
             version: about.name,
             active: status.is_active,
-            stored_at: Some(timestamp(about.stored_at)),
-            activated_at: about.activated.map(|(at, _)| timestamp(at)),
-            expires_at: about.expires_at.map(timestamp),
+            stored_at: Some(time::to_message(about.stored_at)),
+            activated_at: about.activated.map(|(at, _)| time::to_message(at)),
+            expires_at: about.expires_at.map(time::to_message),
         }
-    }
-}
-
-fn timestamp(time: UnixTime) -> Timestamp {
-    let milliseconds = time.milliseconds();
-    // Below 1,000, so that it fits and the product does too.
-    let rest = i32::try_from(milliseconds.rem_euclid(1000)).unwrap_or(0);
-    Timestamp {
-        seconds: milliseconds.div_euclid(1000),
-        nanos: rest * 1_000_000,
     }
 }

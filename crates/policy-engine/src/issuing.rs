@@ -226,7 +226,10 @@ impl<'a> Asking<'a> {
         let parts = [key.tenant.as_str(), key.principal.as_str(), key.id.as_str()];
         let name = parts.join("\0");
         let mut names = asked.lock().unwrap_or_else(PoisonError::into_inner);
-        names.insert(name.clone()).then_some(Self { asked, name })
+        let is_first = names.insert(name.clone());
+        drop(names);
+        // Not made in vain: the end of one forgets the name.
+        is_first.then(|| Self { asked, name })
     }
 }
 

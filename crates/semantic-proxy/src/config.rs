@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cl_host::client::{ClientLimits, PeerChannel, Target};
 use cl_host::trust::Trust;
 use cl_host::{BoxError, Host};
 use cl_model::vocabulary::Vocabulary;
@@ -41,16 +40,6 @@ impl Config {
     /// Checks keys and peers before a port is bound.
     pub fn build(self, host: &Host) -> Result<Deps, BoxError> {
         let home = &host.args.home;
-        let own = host.credentials.own().id;
-        let channel = |address: String, path: &str| {
-            let target = Target {
-                address,
-                id: format!("spiffe://{}/{path}", own.trust_domain()).parse()?,
-            };
-            let credentials = Arc::clone(&host.credentials);
-            let channel = PeerChannel::new(target, credentials, ClientLimits::default())?;
-            Ok::<_, BoxError>(channel)
-        };
         let keys = KeyFiles {
             transform: self
                 .transform_key
@@ -59,8 +48,8 @@ impl Config {
         };
         let names = keys.load()?;
         let trust = self.trust_file.unwrap_or_else(|| home.join("trust.json"));
-        let vault = channel(self.vault_addr, "vault/cl-vault")?;
-        let receipts = channel(self.receipt_store_addr, "exchange/cl-receipt-store")?;
+        let vault = host.peer(self.vault_addr, "vault/cl-vault")?;
+        let receipts = host.peer(self.receipt_store_addr, "exchange/cl-receipt-store")?;
         Ok(Deps {
             vault: Arc::new(GrpcVault::new(vault)),
             receipts: Arc::new(GrpcReceipts::new(receipts)),
@@ -69,7 +58,7 @@ impl Config {
             names,
             clock: Arc::clone(&host.clock),
             ids: Arc::clone(&host.ids),
-            own,
+            own: host.credentials.own().id,
             meter: host.meter.clone(),
             shutdown: host.shutdown.clone(),
             tasks: host.tasks.clone(),

@@ -12,11 +12,11 @@ use cl_wire::semantic::v1::semantic_proxy_service_server::SemanticProxyService;
 use cl_wire::semantic::v1::{
     AppliedTransform, ProjectClaimsRequest, ProjectClaimsResponse, ProjectedItem,
 };
+use cl_wire::time;
 use tonic::{Request, Response, Status};
 
 use crate::core::projection::{Item, Projected};
 use crate::error::Error;
-use crate::receipts::timestamp;
 use crate::service::SemanticProxy;
 
 /// Projections, for the bundle issuer.
@@ -82,8 +82,8 @@ impl From<Item> for ProjectedItem {
             provenance_handles: item.handles.into_iter().map(handle).collect(),
             status: item.status.as_str().to_owned(),
             trust: item.trust.as_str().to_owned(),
-            valid_from: item.validity.from.map(timestamp),
-            valid_until: item.validity.until.map(timestamp),
+            valid_from: item.validity.from.map(time::to_message),
+            valid_until: item.validity.until.map(time::to_message),
             transforms: item.transforms.into_iter().map(transform).collect(),
         }
     }

@@ -4,7 +4,7 @@ use cl_host::client::PeerChannel;
 use cl_model::time::UnixTime;
 use cl_wire::receipt::v1::receipt_service_client::ReceiptServiceClient;
 use cl_wire::receipt::v1::{self as wire, BeginRequest, CompleteRequest, ListOpenRequest};
-use prost_types::Timestamp;
+use cl_wire::time;
 use tonic::{Code, Status};
 
 use crate::core::evidence::Routing;
@@ -88,7 +88,7 @@ impl Receipts for GrpcReceipts {
     ) -> Result<(), NotWritten> {
         let request = BeginRequest {
             routing: Some(routing.into()),
-            deadline: Some(timestamp(deadline)),
+            deadline: Some(time::to_message(deadline)),
             members,
         };
         self.client.clone().begin(request).await?;
@@ -123,23 +123,4 @@ impl Receipts for GrpcReceipts {
             .into_inner()
             .intents)
     }
-}
-
-pub(crate) fn timestamp(time: UnixTime) -> Timestamp {
-    let milliseconds = time.milliseconds();
-    // Below 1,000, so that it fits and the product does too.
-    let rest = i32::try_from(milliseconds.rem_euclid(1000)).unwrap_or(0);
-    Timestamp {
-        seconds: milliseconds.div_euclid(1000),
-        nanos: rest * 1_000_000,
-    }
-}
-
-pub(crate) fn time(timestamp: &Timestamp) -> UnixTime {
-    let milliseconds = i64::from(timestamp.nanos / 1_000_000);
-    let milliseconds = timestamp
-        .seconds
-        .saturating_mul(1000)
-        .saturating_add(milliseconds);
-    UnixTime::from_milliseconds(milliseconds)
 }

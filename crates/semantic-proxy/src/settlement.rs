@@ -7,9 +7,10 @@ use cl_host::clock::Clock;
 use cl_host::life::Shutdown;
 use cl_model::time::UnixTime;
 use cl_wire::receipt::v1::Intent;
+use cl_wire::time;
 
 use crate::core::evidence::abandoned;
-use crate::receipts::{NotWritten, Receipts, time};
+use crate::receipts::{NotWritten, Receipts};
 
 /// Time between two looks.
 const PAUSE: Duration = Duration::from_secs(10);
@@ -50,6 +51,6 @@ async fn settle(receipts: &dyn Receipts, now: UnixTime) -> Result<(), NotWritten
 }
 
 fn is_abandoned(intent: &Intent, now: UnixTime) -> bool {
-    let begun_at = intent.begun_at.as_ref().map(time);
+    let begun_at = intent.begun_at.as_ref().and_then(time::read);
     begun_at.is_some_and(|begun| begun.plus_seconds(ABANDONED_SECONDS) <= now)
 }

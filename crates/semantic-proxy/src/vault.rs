@@ -11,6 +11,8 @@ use cl_model::object::ClaimStatus;
 use cl_model::part::{Label, Trust};
 use cl_model::scalar::{Confidence, Handle, Name, Predicate};
 use cl_model::time::UnixTime;
+use cl_wire::grant::REFUSALS;
+use cl_wire::time;
 use cl_wire::vault::v1::vault_service_client::VaultServiceClient;
 use cl_wire::vault::v1::{self as wire, ResolveClaimsRequest, ResolveClaimsResponse};
 use prost_types::Timestamp;
@@ -19,7 +21,6 @@ use tonic::{Code, Request, Status};
 use crate::core::claim::{
     LeakGuard, MAX_CLAIMS, MAX_HANDLES, RawClaim, Resolved, Validity, Violation,
 };
-use crate::receipts::time;
 
 /// The largest value of one claim, in bytes of canonical JSON.
 const MAX_VALUE_BYTES: usize = 16 * 1024;
@@ -86,23 +87,11 @@ pub enum VaultRefusal {
     Unavailable,
 }
 
-/// The codes with which a service refuses a grant.
-pub const GRANT_CODES: [&str; 8] = [
-    "INVALID_DOCUMENT",
-    "UNTRUSTED_DOCUMENT_KEY",
-    "DOCUMENT_SIGNATURE_INVALID",
-    "GRANT_MISMATCH",
-    "GRANT_AUDIENCE_MISMATCH",
-    "GRANT_NOT_YET_VALID",
-    "GRANT_EXPIRED",
-    "TENANT_MISMATCH",
-];
-
 impl VaultRefusal {
     /// What a status of the vault's means here. Only codes that this process knows are passed on.
     pub fn of(status: &Status) -> Self {
         let reason = cl_wire::status::reason(status).unwrap_or_default();
-        let known = GRANT_CODES.into_iter().find(|code| *code == reason);
+        let known = REFUSALS.into_iter().find(|code| *code == reason);
         match (status.code(), known) {
             (Code::PermissionDenied, Some(code)) => Self::Grant(code),
             (Code::Unavailable, _) if reason == "RECEIPT_STORE_UNAVAILABLE" => Self::Receipts,
@@ -163,12 +152,10 @@ fn read_claim(claim: wire::ResolvedClaim, is_minted: impl Fn(&str) -> bool) -> O
 }
 
 /// A time that may be absent; the outer `None` is for one that is malformed.
-#[expect(clippy::option_option, reason = "absent and malformed are two things")]
 fn read_time(timestamp: Option<Timestamp>) -> Option<Option<UnixTime>> {
     match timestamp {
         None => Some(None),
-        Some(found) if (0..1_000_000_000).contains(&found.nanos) => Some(Some(time(&found))),
-        Some(_) => None,
+        Some(found) => time::read(&found).map(Some),
     }
 }
 

@@ -6,6 +6,18 @@ use cl_model::key::Signature;
 use crate::field_path::FieldPath;
 use crate::policy::v1::Grant;
 
+/// The codes with which a service refuses a grant (`PERMISSION_DENIED`).
+pub const REFUSALS: [&str; 8] = [
+    "INVALID_DOCUMENT",
+    "UNTRUSTED_DOCUMENT_KEY",
+    "DOCUMENT_SIGNATURE_INVALID",
+    "GRANT_MISMATCH",
+    "GRANT_AUDIENCE_MISMATCH",
+    "GRANT_NOT_YET_VALID",
+    "GRANT_EXPIRED",
+    "TENANT_MISMATCH",
+];
+
 /// The two documents of a grant, not verified yet.
 #[derive(Clone, Debug)]
 pub struct SignedGrant {

@@ -10,8 +10,9 @@ use cl_model::notes::TransformReport;
 use cl_model::object::{ClaimStatus, Validity};
 use cl_model::part::Trust;
 use cl_model::scalar::{Confidence, Handle, Name, Predicate};
-use cl_model::time::{Timestamp, UnixTime};
+use cl_model::time::Timestamp;
 use cl_wire::semantic::v1::ProjectedItem;
+use cl_wire::time;
 use serde_json::Value;
 
 /// The most items of one bundle.
@@ -116,9 +117,5 @@ fn read_time(time: Option<prost_types::Timestamp>) -> Option<Nullable<Timestamp>
     let Some(time) = time else {
         return Some(Nullable(None));
     };
-    (0..1_000_000_000).contains(&time.nanos).then(|| {
-        let rest = i64::from(time.nanos / 1_000_000);
-        let milliseconds = time.seconds.saturating_mul(1000).saturating_add(rest);
-        Nullable(Some(UnixTime::from_milliseconds(milliseconds).into()))
-    })
+    time::read(&time).map(|time| Nullable(Some(time.into())))
 }

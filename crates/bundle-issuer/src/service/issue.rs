@@ -106,7 +106,11 @@ impl BundleIssuer {
                 Issue::Taken(_) => Some(version),
             },
         };
-        self.check_not_barred(call, grant).await?;
+        let names = vec![
+            Target::Decision(decision.clone()),
+            Target::Alias(grant.plan().subject_alias.clone()),
+        ];
+        self.check_not_barred(&call.tenant, names).await?;
         let operation = content(decision);
         self.check_operation(&call.tenant, &call.operation_id, operation)
             .await?;
@@ -169,9 +173,10 @@ impl BundleIssuer {
         let id = new.bundle.id.clone();
         // The commit point. A crash before it leaves an attempt whose time runs out, a crash after
         // it leaves an outbox entry that makes the same bundle live.
+        let names = Target::naming(&new.bundle);
         match blocking(&self.store, move |store| store.set_aside(&new)).await {
             Err(Error::Store(StoreError::Conflict)) => {
-                self.check_not_barred(call, grant).await?;
+                self.check_not_barred(&call.tenant, names).await?;
                 Err(StoreError::Conflict.into())
             }
             result => result.map(|()| id),
@@ -258,13 +263,9 @@ impl BundleIssuer {
         blocking(&self.store, move |store| store.issue(&tenant, &decision)).await
     }
 
-    /// A decision or an exchange that was revoked gets no bundle, and nothing is projected for it.
-    async fn check_not_barred(&self, call: &IssueCall, grant: &VerifiedGrant) -> Result<(), Error> {
-        let names = [
-            Target::Decision(grant.scope().decision_id.clone()),
-            Target::Alias(grant.plan().subject_alias.clone()),
-        ];
-        let tenant = call.tenant.clone();
+    /// A decision, an exchange or a source that was revoked gets no bundle.
+    async fn check_not_barred(&self, tenant: &TenantName, names: Vec<Target>) -> Result<(), Error> {
+        let tenant = tenant.clone();
         if blocking(&self.store, move |store| store.is_barred(&tenant, &names)).await? {
             return Err(Error::NoBundle(Final::of(REVOKED)));
         }

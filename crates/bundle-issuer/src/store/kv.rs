@@ -128,7 +128,7 @@ impl Store for KvStore {
             .put(target, records::encode_bundle(bundle))
             .put(content_key(bundle)?, records::encode_content(&new.content))
             .put(due_key(bundle), records::encode_due(bundle));
-        for name in names(bundle) {
+        for name in Target::naming(bundle) {
             let barred = key(tenant, BARRED)?.private(name.as_str());
             changes = changes.require(barred, Precondition::Absent);
         }
@@ -368,17 +368,6 @@ fn turned(changes: Changes, read: &StoredBundle, next: &Bundle) -> Result<Change
         .put(target, records::encode_bundle(next))
         .delete(due_key(&read.bundle))
         .put(due_key(next), records::encode_due(next)))
-}
-
-/// The names under which a bundle can be barred.
-fn names(bundle: &Bundle) -> Vec<Target> {
-    let sources = bundle.sources.iter().cloned().map(Target::Source);
-    let mut names = vec![
-        Target::Decision(bundle.decision.clone()),
-        Target::Alias(bundle.alias.clone()),
-    ];
-    names.extend(sources);
-    names
 }
 
 /// The entries by which a bundle is found.

@@ -6,7 +6,6 @@ use cl_model::canonical;
 use cl_model::digest::Digest;
 use cl_model::document::{Document, Signed, sign};
 use cl_model::grant::{ResolvePlan, ScopeStatement};
-use cl_model::json::read::FromJson;
 use cl_model::key::{MacKey, Seed, SigningKey};
 use cl_model::policy::{
     ApprovalRule, Asked, Evaluation, ListPolicy, Preflight, PresentedApproval, VerifierOutcome,
@@ -134,22 +133,6 @@ impl Exchange {
         }
     }
 
-    /// The same with a projection for one predicate.
-    pub(crate) fn projecting(mut self, predicate: &str, steps: &[&str]) -> Self {
-        for rule in &mut self.rules {
-            if rule["predicate"] == predicate {
-                rule["projections"] = json!(steps);
-            }
-        }
-        self
-    }
-
-    /// The same with a transform of the decision.
-    pub(crate) fn transforming(mut self, predicate: &str, transforms: &[&str]) -> Self {
-        self.policy["transforms"][predicate] = json!(transforms);
-        self
-    }
-
     fn scheme() -> AliasScheme {
         AliasScheme::Keyed(MacKey::from_seed(&Seed::new(&[7; 32]).unwrap()))
     }
@@ -163,12 +146,6 @@ impl Exchange {
         let provenance = Self::scheme().provenance(source, &self.id()).unwrap();
         let handle: Handle = provenance.handle();
         handle.as_str().to_owned()
-    }
-
-    /// The reference behind such a handle.
-    pub(crate) fn reference(&self, source: &str) -> String {
-        let provenance = Self::scheme().provenance(source, &self.id()).unwrap();
-        provenance.reference().as_str().to_owned()
     }
 
     pub(crate) fn alias(&self) -> String {

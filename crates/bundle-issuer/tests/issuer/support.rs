@@ -79,12 +79,13 @@ impl Peers {
             ],
             ISSUER,
         );
+        let receipt_server = receipt_server.await;
         Self {
             authority,
             proxy,
             receipts,
             proxy_server,
-            receipt_server: receipt_server.await,
+            receipt_server,
         }
     }
 }
@@ -186,6 +187,13 @@ pub(crate) fn items(exchange: &Exchange) -> Vec<cl_wire::semantic::v1::Projected
             &exchange.handle("e:2"),
         ),
     ]
+}
+
+/// The reference of a source, as a bundle names it.
+pub(crate) fn reference(exchange: &Exchange, source: &str) -> String {
+    exchange
+        .handle(source)
+        .replace("prov_", "urn:cl:provenance:")
 }
 
 /// Clients of an issuer.

@@ -111,7 +111,6 @@ impl Exchange {
             approval_rule: ApprovalRule::AllOrNothing,
             verifier: VerifierOutcome::Absent,
             preflight: Preflight::Available,
-            latest_end: None,
             now: self.now,
         };
         evaluation.evaluate().expect("a decision").into_value()

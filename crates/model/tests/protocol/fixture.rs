@@ -145,7 +145,6 @@ impl Case {
             rule: ApprovalRule::AllOrNothing,
             verifier: VerifierOutcome::Authenticated,
             preflight: Preflight::Available,
-            latest_end: None,
             now: now(),
         }
     }
@@ -198,7 +197,6 @@ impl Case {
             approval_rule: self.rule,
             verifier: self.verifier,
             preflight: self.preflight,
-            latest_end: None,
             now: self.now,
         }
         .evaluate()
@@ -236,7 +234,6 @@ impl Exchange {
             claims: claims(),
             aliases: AliasScheme::Parity,
             preflight: Preflight::Available,
-            latest_end: None,
             now: now(),
         }
     }

@@ -7,6 +7,31 @@ use crate::exchange::{AMOUNT, DATE, Exchange, PERSON};
 use crate::fakes::{claim, euros};
 use crate::support::{Running, World};
 
+/// Changes to an exchange that only projections see.
+pub(crate) trait Projecting {
+    /// The same with a projection for one predicate.
+    fn projecting(self, predicate: &str, steps: &[&str]) -> Self;
+
+    /// The same with a transform of the decision.
+    fn transforming(self, predicate: &str, transforms: &[&str]) -> Self;
+}
+
+impl Projecting for Exchange {
+    fn projecting(mut self, predicate: &str, steps: &[&str]) -> Self {
+        for rule in &mut self.rules {
+            if rule["predicate"] == predicate {
+                rule["projections"] = json!(steps);
+            }
+        }
+        self
+    }
+
+    fn transforming(mut self, predicate: &str, transforms: &[&str]) -> Self {
+        self.policy["transforms"][predicate] = json!(transforms);
+        self
+    }
+}
+
 fn value(item: &ProjectedItem) -> Value {
     serde_json::from_slice(&item.value).unwrap()
 }

@@ -64,13 +64,14 @@ impl World {
             ],
             PROXY,
         );
+        let receipt_server = receipt_server.await;
         Self {
             authority,
             clock,
             vault,
             receipts,
             vault_server,
-            receipt_server: receipt_server.await,
+            receipt_server,
         }
     }
 

@@ -6,6 +6,7 @@ use tonic::Code;
 
 use crate::exchange::{AMOUNT, DATE, Exchange, PERSON};
 use crate::fakes::{claim, euros, guard};
+use crate::projections::Projecting as _;
 use crate::serving::{refusal, refused};
 use crate::support::World;
 

@@ -313,7 +313,9 @@ pub mod bundle_service_client {
         ///   `GRANT_AUDIENCE_MISMATCH`, `GRANT_NOT_YET_VALID`, `GRANT_EXPIRED`, `TENANT_MISMATCH`
         /// - FAILED_PRECONDITION: why no bundle can ever be issued under this decision, e.g.
         ///   `NO_CONTEXT_GRANTED`, `TOO_MANY_CLAIMS`, `DISCLOSURE_LEAK`, `BUNDLE_TOO_LARGE`,
-        ///   `BUNDLE_REVOKED`; the state `failed` of the request carries this code
+        ///   `BUNDLE_OUTSIDE_GRANT`, `VAULT_ANSWER_INVALID`, `PROXY_ANSWER_INVALID`, `BUNDLE_REVOKED`; the
+        ///   state `failed` of the request carries this code
+        /// - ALREADY_EXISTS: `OPERATION_CONFLICT`, when the operation id was used for something else
         /// - ABORTED: `ISSUE_IN_PROGRESS` with `RetryInfo`, when another call issues for this decision
         /// - UNAVAILABLE: `VAULT_UNAVAILABLE`, `SEMANTIC_PROXY_UNAVAILABLE` with `RetryInfo`; nothing
         ///   was disclosed
@@ -345,7 +347,8 @@ pub mod bundle_service_client {
         ///
         /// - NOT_FOUND: `BUNDLE_NOT_FOUND`, also for a bundle of another recipient or tenant
         /// - FAILED_PRECONDITION: `BUNDLE_REPLAY`, `BUNDLE_EXPIRED`, `BUNDLE_REVOKED`
-        /// - ABORTED: `REDEMPTION_IN_PROGRESS` with `RetryInfo`, when another call with this key redeems
+        /// - ALREADY_EXISTS: `OPERATION_CONFLICT`, when the operation id was used for something else
+        /// - ABORTED: `REDEMPTION_IN_PROGRESS` with `RetryInfo`, when other calls change the same bundle
         pub async fn redeem_bundle(
             &mut self,
             request: impl tonic::IntoRequest<super::RedeemBundleRequest>,
@@ -428,6 +431,10 @@ pub mod bundle_service_client {
         /// Callers: the policy engine and the vault; operators. Errors beside those of the file:
         ///
         /// - NOT_FOUND: `BUNDLE_NOT_FOUND`, when nothing is known under a bundle reference
+        /// - ALREADY_EXISTS: `OPERATION_CONFLICT`, when the operation id was used for something else
+        ///
+        /// It takes effect also while the receipt store is away; the answer is then
+        /// `RECEIPT_STORE_UNAVAILABLE` until a repeat finds the receipt durable.
         pub async fn revoke_bundles(
             &mut self,
             request: impl tonic::IntoRequest<super::RevokeBundlesRequest>,
@@ -474,7 +481,9 @@ pub mod bundle_service_server {
         ///   `GRANT_AUDIENCE_MISMATCH`, `GRANT_NOT_YET_VALID`, `GRANT_EXPIRED`, `TENANT_MISMATCH`
         /// - FAILED_PRECONDITION: why no bundle can ever be issued under this decision, e.g.
         ///   `NO_CONTEXT_GRANTED`, `TOO_MANY_CLAIMS`, `DISCLOSURE_LEAK`, `BUNDLE_TOO_LARGE`,
-        ///   `BUNDLE_REVOKED`; the state `failed` of the request carries this code
+        ///   `BUNDLE_OUTSIDE_GRANT`, `VAULT_ANSWER_INVALID`, `PROXY_ANSWER_INVALID`, `BUNDLE_REVOKED`; the
+        ///   state `failed` of the request carries this code
+        /// - ALREADY_EXISTS: `OPERATION_CONFLICT`, when the operation id was used for something else
         /// - ABORTED: `ISSUE_IN_PROGRESS` with `RetryInfo`, when another call issues for this decision
         /// - UNAVAILABLE: `VAULT_UNAVAILABLE`, `SEMANTIC_PROXY_UNAVAILABLE` with `RetryInfo`; nothing
         ///   was disclosed
@@ -491,7 +500,8 @@ pub mod bundle_service_server {
         ///
         /// - NOT_FOUND: `BUNDLE_NOT_FOUND`, also for a bundle of another recipient or tenant
         /// - FAILED_PRECONDITION: `BUNDLE_REPLAY`, `BUNDLE_EXPIRED`, `BUNDLE_REVOKED`
-        /// - ABORTED: `REDEMPTION_IN_PROGRESS` with `RetryInfo`, when another call with this key redeems
+        /// - ALREADY_EXISTS: `OPERATION_CONFLICT`, when the operation id was used for something else
+        /// - ABORTED: `REDEMPTION_IN_PROGRESS` with `RetryInfo`, when other calls change the same bundle
         async fn redeem_bundle(
             &self,
             request: tonic::Request<super::RedeemBundleRequest>,
@@ -529,6 +539,10 @@ pub mod bundle_service_server {
         /// Callers: the policy engine and the vault; operators. Errors beside those of the file:
         ///
         /// - NOT_FOUND: `BUNDLE_NOT_FOUND`, when nothing is known under a bundle reference
+        /// - ALREADY_EXISTS: `OPERATION_CONFLICT`, when the operation id was used for something else
+        ///
+        /// It takes effect also while the receipt store is away; the answer is then
+        /// `RECEIPT_STORE_UNAVAILABLE` until a repeat finds the receipt durable.
         async fn revoke_bundles(
             &self,
             request: tonic::Request<super::RevokeBundlesRequest>,

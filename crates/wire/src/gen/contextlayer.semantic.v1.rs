@@ -181,7 +181,8 @@ pub mod semantic_proxy_service_client {
         ///   `GRANT_AUDIENCE_MISMATCH`, `GRANT_NOT_YET_VALID`, `GRANT_EXPIRED`, `TENANT_MISMATCH`
         /// - FAILED_PRECONDITION: `DISCLOSURE_LEAK`, when a denied value would leave;
         ///   `PREDICATE_NOT_REGISTERED` or `VALUE_NOT_OF_DATATYPE`, when a granted claim has no safe
-        ///   text; `TOO_MANY_CLAIMS`
+        ///   text; `TOO_MANY_CLAIMS`; `VAULT_ANSWER_INVALID`, when the vault sent something else than the
+        ///   plan allows
         /// - RESOURCE_EXHAUSTED: `RATE_LIMITED` with `RetryInfo`
         /// - UNAVAILABLE: `SERVICE_UNAVAILABLE`, `VAULT_UNAVAILABLE`, `RECEIPT_STORE_UNAVAILABLE` with
         ///   `RetryInfo`
@@ -234,7 +235,8 @@ pub mod semantic_proxy_service_server {
         ///   `GRANT_AUDIENCE_MISMATCH`, `GRANT_NOT_YET_VALID`, `GRANT_EXPIRED`, `TENANT_MISMATCH`
         /// - FAILED_PRECONDITION: `DISCLOSURE_LEAK`, when a denied value would leave;
         ///   `PREDICATE_NOT_REGISTERED` or `VALUE_NOT_OF_DATATYPE`, when a granted claim has no safe
-        ///   text; `TOO_MANY_CLAIMS`
+        ///   text; `TOO_MANY_CLAIMS`; `VAULT_ANSWER_INVALID`, when the vault sent something else than the
+        ///   plan allows
         /// - RESOURCE_EXHAUSTED: `RATE_LIMITED` with `RetryInfo`
         /// - UNAVAILABLE: `SERVICE_UNAVAILABLE`, `VAULT_UNAVAILABLE`, `RECEIPT_STORE_UNAVAILABLE` with
         ///   `RetryInfo`
