@@ -1831,3 +1831,14 @@ fn what_only_looks_like_a_request_or_its_day() {
 fn sums_of_money() {
     check(AMOUNTS);
 }
+
+#[test]
+fn this_friday_beside_it_makes_next_friday_the_later_one() {
+    let text = "Please send the letter this Friday.\n\nPlease send the file next Friday.";
+    let found = extract(&message(text));
+    assert_eq!(dates(&found), ["2026-10-30", "2026-11-06"]);
+    assert!(found.candidates.iter().all(|it| it.marks.is_empty()));
+    let alone = extract(&message("Please send the file next Friday."));
+    let doubted = alone.candidates.iter().filter(|it| !it.marks.is_empty());
+    assert_eq!(doubted.count(), 2);
+}
