@@ -43,13 +43,7 @@ pub(super) fn judge(
     is_introduced: bool,
 ) -> Result<f64, &'static str> {
     let tokens = &sentence.tokens;
-    let tie = cue::tie(
-        tokens,
-        mention.start,
-        mention.end,
-        mention.is_end,
-        mention.is_bare,
-    );
+    let tie = tie(sentence, mention);
     if tie == Tie::Other {
         return Err(mark::NOT_EXTRACTED);
     }
@@ -84,6 +78,25 @@ pub(super) fn judge(
         Tie::Before => Err(mark::DATE_EXCLUSIVE),
         Tie::Bare | Tie::Other => Err(mark::NOT_EXTRACTED),
     }
+}
+
+/// Whether a day is named in passing ("it was busy today"): no request, no "by", no date.
+pub(super) fn is_plain_talk(sentence: &Sentence, requests: &[Cue], mention: &Mention) -> bool {
+    let is_date = matches!(
+        mention.phrase,
+        Phrase::Full(..) | Phrase::MonthDay(..) | Phrase::Numeric(..)
+    );
+    !is_date && requests.is_empty() && tie(sentence, mention) != Tie::By
+}
+
+fn tie(sentence: &Sentence, mention: &Mention) -> Tie {
+    cue::tie(
+        &sentence.tokens,
+        mention.start,
+        mention.end,
+        mention.is_end,
+        mention.is_bare,
+    )
 }
 
 /// The cue that the date belongs to: the last one before it, else the first one behind it.
