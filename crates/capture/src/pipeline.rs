@@ -14,6 +14,7 @@ use cl_wire::vault::v1::{CaptureEventsRequest, CaptureOutcome, CapturedItem, Pay
 use prost::Message as _;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tonic::Code;
 
 use crate::error::Error;
 use crate::event::{self, Origin, Run};
@@ -247,7 +248,23 @@ impl Sending<'_> {
                 digest: digest.to_string(),
                 byte_length,
             };
-            self.deps.vault.store(&announcement, &payload).await?;
+            match self.deps.vault.store(&announcement, &payload).await {
+                Ok(()) => {}
+                // Its file changed since it was read, or cannot be read again.
+                Err(Error::Refused {
+                    code: Code::InvalidArgument,
+                    reason,
+                }) => {
+                    let (path, start) = prepared.place;
+                    self.report.refuse(RefusedItem {
+                        code: reason,
+                        path,
+                        start,
+                    });
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            }
         }
         self.report.mark(&prepared.marks);
         self.batch.bytes += length;

@@ -363,6 +363,12 @@ fn is_inexact(before: &[Token], after: &[Token]) -> bool {
             "most",
         ]) || it.is_sign("~")
     });
+    let is_part = before.len() >= 2
+        && before[before.len() - 1].is_one_of(&["of"])
+        && (before[before.len() - 2].is_sign("%")
+            || before[before.len() - 2].is_one_of(&[
+                "half", "third", "quarter", "percent", "part", "share", "fraction", "most",
+            ]));
     let up_to = before.len() >= 2 && stands(&before[before.len() - 2..], &["up", "to"]);
     let or_so = stands(after, &["or", "so"])
         || stands(after, &["or", "more"])
@@ -375,5 +381,5 @@ fn is_inexact(before: &[Token], after: &[Token]) -> bool {
             .skip(1)
             .take(2)
             .any(|it| it.kind == Kind::Number);
-    about || up_to || or_so || is_range
+    about || is_part || up_to || or_so || is_range
 }

@@ -96,22 +96,32 @@ pub(crate) fn tells_past(tokens: &[Token], from: usize, to: usize) -> bool {
         "got",
         "made",
     ];
-    const SUBJECTS: &[&str] = &[
-        "i", "we", "you", "he", "she", "they", "it", "which", "that", "who", "have", "has", "i've",
-        "we've", "you've", "they've",
-    ];
     (from..to.min(tokens.len())).any(|at| {
-        let token = &tokens[at];
-        let subject = at.checked_sub(1).is_some_and(|it| {
-            let before = &tokens[it];
-            before.is_one_of(SUBJECTS) || (before.is_capital && it > 0)
-        });
-        token.is_one_of(&["was", "were", "had", "did", "ago"]) || (token.is_one_of(DONE) && subject)
+        let is_told = tokens[at].is_one_of(DONE) && !describes_a_thing(tokens, at);
+        is_told || tokens[at].is_one_of(&["was", "were", "had", "did", "ago"])
     })
 }
 
-/// Whether the nearest verb from `from` to `to` is about meeting rather than delivering.
-pub(crate) fn is_about_meeting(tokens: &[Token], from: usize, to: usize) -> bool {
+/// Whether a participle belongs to a noun or a passive: "the signed copy", "must be signed".
+fn describes_a_thing(tokens: &[Token], at: usize) -> bool {
+    at.checked_sub(1).is_some_and(|before| {
+        let before = &tokens[before];
+        before.kind == Kind::Number
+            || before.is_one_of(&[
+                "the", "a", "an", "your", "our", "my", "all", "any", "these", "those", "this",
+                "both", "two", "three", "each", "every", "be", "being",
+            ])
+    })
+}
+
+/// Whether the words from `from` to `to` ask for a delivery on the day that follows, rather than
+/// for a meeting, and tell of nothing else that was or is on that day.
+pub(crate) fn asks_for_delivery_on(
+    tokens: &[Token],
+    from: usize,
+    to: usize,
+    needs_verb: bool,
+) -> bool {
     const MEETING: &[&str] = &[
         "meet",
         "join",
@@ -136,10 +146,25 @@ pub(crate) fn is_about_meeting(tokens: &[Token], from: usize, to: usize) -> bool
         "session",
         "workshop",
     ];
-    let last = (from..to.min(tokens.len()))
+    const OTHER_CLAUSE: &[&str] = &[
+        "why", "what", "how", "when", "where", "who", "that", "which", "whether", "while", "left",
+        "went", "came", "took", "gave", "got", "brought", "saw", "ran", "fell", "broke", "lost",
+        "found", "made", "is", "are",
+    ];
+    let words = || from..to.min(tokens.len());
+    let tells_other = words().any(|at| {
+        let is_past = tokens[at].text.len() > 4 && tokens[at].text.ends_with("ed");
+        let is_other = tokens[at].is_one_of(OTHER_CLAUSE);
+        (is_past || is_other) && !describes_a_thing(tokens, at)
+    });
+    let last_verb = words()
         .rev()
         .find(|at| tokens[*at].is_one_of(MEETING) || tokens[*at].is_one_of(IMPERATIVES));
-    last.is_some_and(|at| tokens[at].is_one_of(MEETING))
+    let is_delivery = match last_verb {
+        Some(at) => tokens[at].is_one_of(IMPERATIVES),
+        None => !needs_verb,
+    };
+    is_delivery && !tells_other
 }
 
 /// Whether the clause around `at` denies what it says.

@@ -11,7 +11,7 @@
 //! | `requested_delivery_date` | a day tied to a request or a deadline |
 //! | `amount_due` | an amount in a currency, tied to a payment |
 //!
-//! What the grammar does not cover yields nothing and a [`mark`](crate::mark): a missing fact can be
+//! What the grammar does not cover yields nothing and a [`mark`]: a missing fact can be
 //! asked for, a made-up one is believed. Only the author's own words count, never what is quoted,
 //! forwarded or in a signature; relative days count from the message's own date in the author's
 //! zone, so the day of the run plays no part.

@@ -6,7 +6,7 @@ use cl_model::time::UnixTime;
 use serde_json::{Value, json};
 use time::{Date, OffsetDateTime, UtcOffset};
 
-use self::judge::{is_in_range, judge, judge_amount};
+use self::judge::{is_in_range, is_plain_talk, judge, judge_amount};
 use crate::amount::{self, Styles};
 use crate::cue::{self, Cue};
 use crate::date::{self, Mention, Phrase};
@@ -257,6 +257,7 @@ impl<'a> Reader<'a> {
             }
             match judge(sentence, requests, mention, is_introduced) {
                 Ok(factor) => self.date(mention, factor),
+                Err(mark::NOT_EXTRACTED) if is_plain_talk(sentence, requests, mention) => {}
                 Err(mark) => self.note(mark),
             }
         }

@@ -1314,7 +1314,7 @@ const TRAPS: &[Row] = &[
         &[],
         &[],
         false,
-        mark::NOT_EXTRACTED,
+        "",
     ),
     ("Last Friday was busy.", &[], &[], false, ""),
     (
@@ -1350,6 +1350,185 @@ const TRAPS: &[Row] = &[
         "",
     ),
 ];
+
+const MORE_TRAPS: &[Row] = &[
+    (
+        "Please read the notes from our call on Thursday.",
+        &[],
+        &[],
+        true,
+        mark::NOT_EXTRACTED,
+    ),
+    (
+        "Please confirm that the parcel arrived on Friday.",
+        &[],
+        &[],
+        true,
+        "",
+    ),
+    (
+        "Please confirm the parcel left on Friday.",
+        &[],
+        &[],
+        true,
+        mark::NOT_EXTRACTED,
+    ),
+    (
+        "Please explain why the server is down on Friday.",
+        &[],
+        &[],
+        true,
+        mark::NOT_EXTRACTED,
+    ),
+    (
+        "Please return the two signed copies by Friday.",
+        &["2026-10-30"],
+        &[],
+        true,
+        "",
+    ),
+    (
+        "I need to leave by Friday.",
+        &[],
+        &[],
+        false,
+        mark::NOT_EXTRACTED,
+    ),
+    (
+        "Do you need the deck by Friday?",
+        &[],
+        &[],
+        false,
+        mark::QUESTIONED,
+    ),
+    (
+        "You asked me to send the deck by Friday.",
+        &[],
+        &[],
+        false,
+        mark::NOT_EXTRACTED,
+    ),
+    (
+        "Thanks for sending the deck by Friday.",
+        &[],
+        &[],
+        false,
+        mark::NOT_EXTRACTED,
+    ),
+    ("Could you do Friday?", &[], &[], false, ""),
+    ("Will you be there on Friday?", &[], &[], false, ""),
+    ("Please vote Friday.", &[], &[], true, mark::NOT_EXTRACTED),
+    (
+        "Please take the 14 November train.",
+        &[],
+        &[],
+        true,
+        mark::NOT_EXTRACTED,
+    ),
+    (
+        "Please send it by Friday, not Thursday.",
+        &["2026-10-30"],
+        &[],
+        true,
+        mark::NEGATED,
+    ),
+    (
+        "Not by Friday but by Monday please.",
+        &["2026-11-02"],
+        &[],
+        true,
+        mark::NEGATED,
+    ),
+    (
+        "If we do not hear from you by Friday, we will close the file.",
+        &[],
+        &[],
+        false,
+        mark::NOT_EXTRACTED,
+    ),
+    (
+        "Please let us know by Friday whether you can attend.",
+        &["2026-10-30"],
+        &[],
+        true,
+        "",
+    ),
+    (
+        "Please pay 50% of EUR 900.",
+        &[],
+        &[],
+        true,
+        mark::AMOUNT_INEXACT,
+    ),
+    (
+        "Please pay half of EUR 900.",
+        &[],
+        &[],
+        true,
+        mark::AMOUNT_INEXACT,
+    ),
+    (
+        "Amount due: EUR 0.00",
+        &[],
+        &[],
+        false,
+        mark::AMOUNT_NOT_DUE,
+    ),
+    (
+        "The invoice of EUR 450 was paid, EUR 20 is still outstanding.",
+        &[],
+        &[],
+        false,
+        mark::AMOUNT_NOT_DUE,
+    ),
+    (
+        "Please pay EUR 450 in two parts of EUR 225.",
+        &[],
+        &["450 EUR"],
+        true,
+        mark::NOT_EXTRACTED,
+    ),
+    (
+        "Please send the EUR 450 invoice by Friday.",
+        &["2026-10-30"],
+        &[],
+        true,
+        mark::NOT_EXTRACTED,
+    ),
+    (
+        "Invoice 88 total EUR 99.00 due 14/11/2026",
+        &["2026-11-14"],
+        &["99.00 EUR"],
+        false,
+        "",
+    ),
+    (
+        "Bitte senden Sie uns die Unterlagen bis zum 14. November 2026 und bezahlen Sie die Rechnung.",
+        &[],
+        &[],
+        false,
+        mark::NOT_EXTRACTED,
+    ),
+    (
+        "Please choose Friday or Monday.",
+        &[],
+        &[],
+        true,
+        mark::DATE_RANGE,
+    ),
+    (
+        "The slides must be sent on 14 November 2026.",
+        &["2026-11-14"],
+        &[],
+        false,
+        "",
+    ),
+];
+
+#[test]
+fn what_a_careful_reader_would_not_take() {
+    check(MORE_TRAPS);
+}
 
 const AMOUNTS: &[Row] = &[
     ("Please pay EUR 450.00.", &[], &["450.00 EUR"], true, ""),
@@ -1645,4 +1824,26 @@ fn what_only_looks_like_a_request_or_its_day() {
 #[test]
 fn sums_of_money() {
     check(AMOUNTS);
+}
+
+#[test]
+fn a_day_named_in_passing_leaves_no_mark() {
+    for text in [
+        "We counted 31 pallets today.",
+        "Last Friday was busy.",
+        "From Monday on we open at seven.",
+    ] {
+        assert_eq!(extract(&message(text)), Extraction::default(), "{text}");
+    }
+}
+
+#[test]
+fn this_friday_beside_it_makes_next_friday_the_later_one() {
+    let text = "Please send the letter this Friday.\n\nPlease send the file next Friday.";
+    let found = extract(&message(text));
+    assert_eq!(dates(&found), ["2026-10-30", "2026-11-06"]);
+    assert!(found.candidates.iter().all(|it| it.marks.is_empty()));
+    let alone = extract(&message("Please send the file next Friday."));
+    let doubted = alone.candidates.iter().filter(|it| !it.marks.is_empty());
+    assert_eq!(doubted.count(), 2);
 }

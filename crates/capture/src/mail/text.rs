@@ -23,19 +23,18 @@ pub(super) fn parts(text: &str, marks: &mut Marks) -> Vec<TextPart> {
     let mut cutter = Cutter::default();
     let mut rest = TextOrigin::Author;
     let mut at = 0;
-    while let Some(line) = lines.get(at) {
+    while at < lines.len() {
         let (origin, taken, after) = classify(&lines[at..], rest, marks);
         rest = after;
-        for line in lines.iter().skip(at).take(taken.max(1)) {
+        for line in &lines[at..at + taken] {
             cutter.push(origin, line);
         }
-        debug_assert!(!line.contains('\n'));
-        at += taken.max(1);
+        at += taken;
     }
     cutter.finish(marks)
 }
 
-/// Whose words the next lines are: how many lines, and whose are those that follow.
+/// Whose words the next lines are: how many lines, at least one, and whose are those that follow.
 fn classify(
     lines: &[&str],
     rest: TextOrigin,

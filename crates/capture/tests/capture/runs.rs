@@ -20,6 +20,11 @@ async fn captures_a_folder_of_messages_and_a_repeat_captures_nothing() {
     assert_eq!((first.captured, first.duplicates), (MESSAGES, 0));
     assert_eq!(first.refused_total(), 0, "{:?}", first.refused_items);
     assert_eq!(first.claims, MESSAGES);
+    let printed = format!("{first} {}", first.to_json());
+    assert!(
+        !printed.contains("jonas") && !printed.contains("Lantern"),
+        "a report has no content"
+    );
     assert!(first.marks["mail.bulk"] >= 1 && first.marks["attachment.tnef_not_read"] == 1);
     let again = world.run(&fixtures().join("eml")).await.unwrap();
     assert_eq!((again.captured, again.duplicates), (0, MESSAGES));
@@ -221,7 +226,8 @@ async fn a_message_beyond_the_bound_is_stored_and_not_read() {
     let world = World::new().await;
     let folder = tempfile::tempdir().unwrap();
     let large = format!(
-        "From: a@b.example\nMessage-ID: <huge@b.example>\n\nPlease pay EUR 5.00 by 3 November 2026.\n{}",
+        "From: a@b.example\nMessage-ID: <huge@b.example>\nContent-Type: multipart/mixed; boundary=q\n\n\
+         --q\n\nPlease pay EUR 5.00 by 3 November 2026.\n\n--q\nContent-Type: application/pdf\n\n{}",
         "line of text\n".repeat(400_000)
     );
     let mbox = format!(
@@ -241,6 +247,12 @@ async fn a_message_beyond_the_bound_is_stored_and_not_read() {
         .find(|key| key.ends_with(&digest))
         .unwrap();
     assert!(!kept.contents.contains_key(key));
+    let described = &kept.events[key]["adapter_data"]["context-layer.email"]["attachments"];
+    assert_eq!(
+        described.as_array().map(Vec::len),
+        Some(0),
+        "a part that was cut"
+    );
     let native = Digest::of_bytes(b"<huge@b.example>").to_string();
     assert_eq!(kept.events[key]["source"]["native_id_digest"], native);
 }

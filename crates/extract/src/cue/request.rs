@@ -56,7 +56,7 @@ const NO_REQUEST_AFTER_PLEASE: &[&str] = &[
 /// What follows "could you" where nothing is asked for.
 const NO_REQUEST_AFTER_YOU: &[&str] = &[
     "be", "believe", "imagine", "see", "like", "prefer", "have", "agree", "ever", "really", "not",
-    "attend", "make",
+    "attend", "make", "do",
 ];
 
 /// Everything by which the sentence asks for something, in order.

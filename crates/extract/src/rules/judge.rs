@@ -7,6 +7,10 @@ use crate::mark;
 use crate::sentence::Sentence;
 use crate::token::{Kind, Token};
 
+/// What a deadline that nobody asks for in its sentence leaves of the confidence: trains are due
+/// too.
+const NOT_ASKED: f64 = 0.85;
+
 /// Whether a date is one end of a range, or one of several choices.
 pub(super) fn is_in_range(tokens: &[Token], mentions: &[Mention], at: usize) -> bool {
     let joins = |token: &Token| {
@@ -39,13 +43,7 @@ pub(super) fn judge(
     is_introduced: bool,
 ) -> Result<f64, &'static str> {
     let tokens = &sentence.tokens;
-    let tie = cue::tie(
-        tokens,
-        mention.start,
-        mention.end,
-        mention.is_end,
-        mention.is_bare,
-    );
+    let tie = tie(sentence, mention);
     if tie == Tie::Other {
         return Err(mark::NOT_EXTRACTED);
     }
@@ -61,7 +59,7 @@ pub(super) fn judge(
     object(sentence, requests, mention, governor)?;
     let from = governor.filter(|at| *at < mention.start).unwrap_or(0);
     let is_loose = matches!(tie, Tie::On | Tie::Bare);
-    if is_loose && cue::is_about_meeting(tokens, from, mention.start) {
+    if is_loose && !cue::asks_for_delivery_on(tokens, from, mention.start, tie == Tie::Bare) {
         return Err(mark::NOT_EXTRACTED);
     }
     let is_counted = matches!(mention.phrase, Phrase::InDays(_));
@@ -71,13 +69,34 @@ pub(super) fn judge(
     if is_counted && has_other_start {
         return Err(mark::DATE_VAGUE);
     }
+    let is_request = requests.iter().any(|it| Some(it.at) == governor);
+    let factor = if is_request { 1.0 } else { NOT_ASKED };
     match tie {
-        Tie::By => Ok(if governor.is_some() { 1.0 } else { 0.9 }),
-        Tie::On => Ok(0.9),
-        Tie::Bare if cue::stands_alone(tokens, mention.end) => Ok(0.85),
+        Tie::By => Ok(factor),
+        Tie::On => Ok(0.9 * factor),
+        Tie::Bare if cue::stands_alone(tokens, mention.end) => Ok(0.85 * factor),
         Tie::Before => Err(mark::DATE_EXCLUSIVE),
         Tie::Bare | Tie::Other => Err(mark::NOT_EXTRACTED),
     }
+}
+
+/// Whether a day is named in passing ("it was busy today"): no request, no "by", no date.
+pub(super) fn is_plain_talk(sentence: &Sentence, requests: &[Cue], mention: &Mention) -> bool {
+    let is_date = matches!(
+        mention.phrase,
+        Phrase::Full(..) | Phrase::MonthDay(..) | Phrase::Numeric(..)
+    );
+    !is_date && requests.is_empty() && tie(sentence, mention) != Tie::By
+}
+
+fn tie(sentence: &Sentence, mention: &Mention) -> Tie {
+    cue::tie(
+        &sentence.tokens,
+        mention.start,
+        mention.end,
+        mention.is_end,
+        mention.is_bare,
+    )
 }
 
 /// The cue that the date belongs to: the last one before it, else the first one behind it.
@@ -143,6 +162,9 @@ pub(super) fn judge_amount(
         return Err(mark::QUESTIONED);
     }
     let decimal = found.decimal.clone()?;
+    if !decimal.contains(|digit| matches!(digit, '1'..='9')) {
+        return Err(mark::AMOUNT_NOT_DUE);
+    }
     found
         .currency
         .map(|currency| (decimal, currency))
