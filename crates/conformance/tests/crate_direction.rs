@@ -10,6 +10,7 @@ use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, PackageId};
 const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ("cl-model", &[]),
     ("cl-kv", &[]),
+    ("cl-extract", &["cl-model"]),
     ("cl-wire", &["cl-model"]),
     ("cl-host", &["cl-model"]),
     (

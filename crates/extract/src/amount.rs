@@ -1,0 +1,433 @@
+//! Amounts of money in a sentence, and whether they are to be paid.
+
+use crate::cue;
+use crate::mark;
+use crate::number::{self, Decimal, Reading};
+use crate::token::{Kind, Token, find, stands};
+
+/// An amount and where it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Amount {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    /// The amount in the form of the vocabulary, or why it cannot be read.
+    pub(crate) decimal: Result<String, &'static str>,
+    pub(crate) currency: Option<&'static str>,
+    pub(crate) confidence: f64,
+    pub(crate) mark: Option<&'static str>,
+}
+
+/// All amounts with a sign of a currency, and bare decimals.
+pub(crate) fn amounts(tokens: &[Token], style: Option<Decimal>) -> Vec<Amount> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < tokens.len() {
+        match (tokens[at].kind == Kind::Number)
+            .then(|| amount_at(tokens, at, style))
+            .flatten()
+        {
+            Some(amount) => {
+                at = amount.end;
+                found.push(amount);
+            }
+            None => at += 1,
+        }
+    }
+    found
+}
+
+fn amount_at(tokens: &[Token], at: usize, style: Option<Decimal>) -> Option<Amount> {
+    let (text, mut end) = joined(tokens, at);
+    let scale = scale(tokens, end);
+    end += usize::from(scale.is_some());
+    let before = currency_before(tokens, at);
+    let after = currency_after(tokens, end);
+    if before.is_none() && is_negative(tokens, at) {
+        let start = at - 1;
+        let is_money = after.is_some() || currency_before(tokens, start).is_some();
+        return is_money.then(|| unread(start, end, mark::AMOUNT_NEGATIVE));
+    }
+    let start = at - before.map_or(0, |(_, length)| length);
+    let end = end + after.map_or(0, |(_, length)| length);
+    let currency = match (before, after) {
+        (Some((left, _)), Some((right, _))) if left.code != right.code => {
+            return Some(unread(start, end, mark::CURRENCY_UNKNOWN));
+        }
+        (Some((currency, _)), _) | (None, Some((currency, _))) => currency,
+        (None, None) => {
+            let is_decimal = tokens[at]
+                .text
+                .rsplit_once(['.', ','])
+                .is_some_and(|(_, it)| it.len() == 2);
+            let is_plain = !tokens[at].text.contains(['/', ':', '-', '–'])
+                && tokens[at].text.matches(['.', ',']).count() == 1;
+            return (is_decimal && is_plain).then(|| unread(start, end, mark::CURRENCY_UNKNOWN));
+        }
+    };
+    let Some(code) = currency.code else {
+        return Some(unread(start, end, mark::CURRENCY_UNKNOWN));
+    };
+    let (decimal, number_mark) = match number::read(&text, style) {
+        Reading::Exact(whole, fraction) => (scaled(&whole, &fraction, scale), None),
+        Reading::Assumed(whole) if scale.is_none() => {
+            (Some(whole), Some(mark::AMOUNT_SEPARATOR_ASSUMED))
+        }
+        Reading::Assumed(_) | Reading::Ambiguous => {
+            return Some(unread(start, end, mark::AMOUNT_SEPARATOR));
+        }
+        Reading::Unreadable => return Some(unread(start, end, mark::AMOUNT_UNREADABLE)),
+    };
+    let shared = currency.is_shared.then_some(mark::CURRENCY_SHARED_SIGN);
+    Some(Amount {
+        start,
+        end,
+        decimal: decimal.ok_or(mark::AMOUNT_UNREADABLE),
+        currency: Some(code),
+        confidence: if currency.is_shared { 0.6 } else { 0.85 },
+        mark: number_mark.or(shared),
+    })
+}
+
+fn unread(start: usize, end: usize, mark: &'static str) -> Amount {
+    Amount {
+        start,
+        end,
+        decimal: Err(mark),
+        currency: None,
+        confidence: 0.0,
+        mark: None,
+    }
+}
+
+/// A number with the groups that spaces set apart: "1 234 567,50".
+fn joined(tokens: &[Token], at: usize) -> (String, usize) {
+    let mut text = tokens[at].text.clone();
+    let mut end = at + 1;
+    if text.len() > 3 {
+        return (text, end);
+    }
+    while let Some(next) = tokens.get(end) {
+        let digits = next.text.split(['.', ',']).next().unwrap_or_default();
+        let is_group = next.kind == Kind::Number && !next.is_glued && digits.len() == 3;
+        if !is_group || end - at > 4 {
+            break;
+        }
+        text.push('\'');
+        text.push_str(&next.text);
+        end += 1;
+        if next.text.len() > 3 {
+            break;
+        }
+    }
+    (text, end)
+}
+
+/// Zeros that a word behind the number adds.
+fn scale(tokens: &[Token], at: usize) -> Option<usize> {
+    let token = tokens.get(at)?;
+    match token.text.as_str() {
+        "k" if token.is_glued => Some(3),
+        "m" | "mn" if token.is_glued => Some(6),
+        "thousand" => Some(3),
+        "million" => Some(6),
+        _ => None,
+    }
+}
+
+/// Moves the decimal point, and leaves out a fraction of zeros only if there was none.
+fn scaled(whole: &str, fraction: &str, scale: Option<usize>) -> Option<String> {
+    let zeros = scale.unwrap_or(0);
+    if fraction.len() > zeros {
+        let (moved, rest) = fraction.split_at(zeros);
+        return Some(format!("{}.{rest}", trimmed(&format!("{whole}{moved}"))));
+    }
+    let digits = format!("{whole}{fraction:0<zeros$}");
+    let digits = trimmed(&digits);
+    (digits.len() <= 15).then(|| digits.to_owned())
+}
+
+fn trimmed(digits: &str) -> &str {
+    let digits = digits.trim_start_matches('0');
+    if digits.is_empty() { "0" } else { digits }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Currency {
+    /// Absent: not one of those that are read.
+    code: Option<&'static str>,
+    is_shared: bool,
+}
+
+const fn sure(code: &'static str) -> Currency {
+    Currency {
+        code: Some(code),
+        is_shared: false,
+    }
+}
+
+const fn shared(code: &'static str) -> Currency {
+    Currency {
+        code: Some(code),
+        is_shared: true,
+    }
+}
+
+const UNKNOWN: Currency = Currency {
+    code: None,
+    is_shared: false,
+};
+
+/// The codes that are read (ISO 4217).
+const CODES: &[&str] = &[
+    "EUR", "USD", "GBP", "CHF", "JPY", "AUD", "CAD", "CNY", "CZK", "DKK", "HKD", "HUF", "INR",
+    "NOK", "NZD", "PLN", "SEK", "SGD", "ZAR",
+];
+
+/// The currency before a number, and how many tokens it takes.
+fn currency_before(tokens: &[Token], at: usize) -> Option<(Currency, usize)> {
+    let token = at.checked_sub(1).map(|it| &tokens[it])?;
+    if token.is_sign("$")
+        && let Some(country) = at.checked_sub(2).map(|it| &tokens[it])
+        && country.kind == Kind::Word
+        && token.is_glued
+    {
+        let code = match country.text.as_str() {
+            "us" => "USD",
+            "a" | "au" => "AUD",
+            "c" | "ca" => "CAD",
+            "nz" => "NZD",
+            "hk" => "HKD",
+            "s" | "sg" => "SGD",
+            _ => return Some((UNKNOWN, 2)),
+        };
+        return Some((sure(code), 2));
+    }
+    currency(token).map(|it| (it, 1))
+}
+
+/// The currency behind a number, and how many tokens it takes.
+fn currency_after(tokens: &[Token], at: usize) -> Option<(Currency, usize)> {
+    let token = tokens.get(at)?;
+    let is_usual = |first: &str, second: &str| {
+        token.is_word(first)
+            && tokens
+                .get(at + 1)
+                .is_some_and(|it| it.is_word(second) || it.is_word(&second[..second.len() - 1]))
+    };
+    if is_usual("us", "dollars") {
+        return Some((sure("USD"), 2));
+    }
+    if is_usual("swiss", "francs") {
+        return Some((sure("CHF"), 2));
+    }
+    if token.is_word("pounds") && tokens.get(at + 1).is_some_and(|it| it.is_word("sterling")) {
+        return Some((sure("GBP"), 2));
+    }
+    currency(token).map(|it| (it, 1))
+}
+
+fn currency(token: &Token) -> Option<Currency> {
+    let found = match (token.kind, token.text.as_str()) {
+        (Kind::Sign, "€") => sure("EUR"),
+        (Kind::Sign, "£") => sure("GBP"),
+        (Kind::Sign, "$") => shared("USD"),
+        (Kind::Sign, "¥") => shared("JPY"),
+        (Kind::Sign, "\u{fffd}" | "¤" | "₹" | "₽" | "₩" | "₺" | "₪") => UNKNOWN,
+        (Kind::Word, "euro" | "euros") => sure("EUR"),
+        (Kind::Word, "dollars" | "dollar") => shared("USD"),
+        (Kind::Word, "pounds" | "pound") => shared("GBP"),
+        (Kind::Word, "yen") => sure("JPY"),
+        (Kind::Word, "sfr" | "fr") => UNKNOWN,
+        (Kind::Word, "francs" | "kr" | "crowns" | "rupees") => UNKNOWN,
+        (Kind::Word, text) => {
+            let is_common = ["eur", "usd", "gbp", "chf"].contains(&text);
+            let code = CODES.iter().find(|code| code.eq_ignore_ascii_case(text))?;
+            return (token.is_upper || is_common).then(|| sure(code));
+        }
+        (Kind::Number | Kind::Sign, _) => return None,
+    };
+    Some(found)
+}
+
+/// Whether the sentence itself, or the line that introduces it, says that this amount is to be paid.
+pub(crate) fn is_due(
+    tokens: &[Token],
+    amount: &Amount,
+    all: &[Amount],
+    is_introduced: bool,
+) -> bool {
+    if is_introduced || payment_follows(tokens, amount.end) {
+        return true;
+    }
+    let cues = payments(tokens);
+    let Some(cue) = cues.iter().rev().find(|at| **at < amount.start) else {
+        return false;
+    };
+    let is_free = !all.iter().any(|other| {
+        let is_between = other.start > *cue && other.end <= amount.start;
+        let is_listed = tokens
+            .get(amount.start.wrapping_sub(1))
+            .is_some_and(|it| it.is_word("and"));
+        is_between && !is_listed
+    });
+    is_free && amount.start - cue <= 16
+}
+
+/// Words that say that something is to be paid.
+pub(crate) fn payments(tokens: &[Token]) -> Vec<usize> {
+    (0..tokens.len())
+        .filter(|at| {
+            let token = &tokens[*at];
+            let after = &tokens[at + 1..];
+            let before = at.checked_sub(1).map(|it| &tokens[it]);
+            token.kind == Kind::Word
+                && match token.text.as_str() {
+                    "pay" | "remit" | "settle" | "payable" | "owe" | "owes" | "owed"
+                    | "outstanding" | "overdue" | "unpaid" => true,
+                    "due" => !after.first().is_some_and(|it| it.is_word("to")),
+                    "transfer" | "wire" => {
+                        before.is_some_and(|it| it.is_one_of(&["please", "you", "to"]))
+                    }
+                    "paid" => before.is_some_and(|it| it.is_word("be")),
+                    "payment" => stands(after, &["of"]) || stands(after, &["due"]),
+                    "open" => {
+                        before.is_some_and(|it| it.is_one_of(&["are", "is", "still", "remain"]))
+                            || after.first().is_some_and(|it| {
+                                it.is_one_of(&["items", "invoices", "amount", "amounts", "balance"])
+                            })
+                    }
+                    "total" => before.is_some_and(|it| it.is_one_of(&["invoice", "grand"])),
+                    _ => false,
+                }
+        })
+        .collect()
+}
+
+/// "EUR 450 is due", "EUR 450 outstanding".
+fn payment_follows(tokens: &[Token], end: usize) -> bool {
+    let skipped = tokens[end..]
+        .iter()
+        .take(3)
+        .take_while(|it| it.is_one_of(&["is", "are", "remains", "remain", "still", "now"]))
+        .count();
+    let next = &tokens[end + skipped..];
+    let is_due = next.first().is_some_and(|it| {
+        it.is_one_of(&["due", "outstanding", "payable", "overdue", "unpaid", "owed"])
+            || (it.is_word("open") && skipped > 0)
+    });
+    is_due && !stands(next, &["due", "to"])
+}
+
+/// Why an amount that is named beside a payment is still not owed as such.
+pub(crate) fn objection(tokens: &[Token], amount: &Amount) -> Option<&'static str> {
+    let before = &tokens[..amount.start];
+    let after = &tokens[amount.end..];
+    if is_negative(tokens, amount.start) {
+        return Some(mark::AMOUNT_NEGATIVE);
+    }
+    if is_rate(after) {
+        return Some(mark::AMOUNT_RATE);
+    }
+    if is_inexact(before, after) {
+        return Some(mark::AMOUNT_INEXACT);
+    }
+    let is_settled = tokens.iter().enumerate().any(|(at, token)| {
+        let is_to_be = at > 0 && tokens[at - 1].is_word("be");
+        token.is_one_of(&[
+            "refund",
+            "refunded",
+            "discount",
+            "save",
+            "saved",
+            "saving",
+            "savings",
+            "budget",
+            "estimate",
+            "estimated",
+            "quote",
+            "quoted",
+            "credit",
+            "credited",
+            "voucher",
+            "cashback",
+            "worth",
+            "previously",
+            "deposited",
+            "waived",
+            "reversed",
+            "win",
+            "won",
+            "prize",
+            "limit",
+            "salary",
+            "reimburse",
+            "reimbursed",
+            "received",
+        ]) || (token.is_word("paid") && !is_to_be)
+    });
+    let promised = cue::promises(tokens, 0, amount.start);
+    let was_due =
+        find(tokens, &["was", "due"], 0).is_some() || find(tokens, &["were", "due"], 0).is_some();
+    (is_settled || promised || was_due).then_some(mark::AMOUNT_NOT_DUE)
+}
+
+fn is_negative(tokens: &[Token], start: usize) -> bool {
+    let sign = start.checked_sub(1).and_then(|at| tokens.get(at));
+    let is_glued = tokens.get(start).is_some_and(|it| it.is_glued);
+    sign.is_some_and(|it| (it.is_sign("-") || it.is_sign("−")) && !it.is_glued) && is_glued
+}
+
+fn is_rate(after: &[Token]) -> bool {
+    const UNITS: &[&str] = &[
+        "month", "hour", "day", "unit", "year", "person", "week", "head", "piece", "night", "seat",
+        "user",
+    ];
+    let Some(first) = after.first() else {
+        return false;
+    };
+    let of_unit = first.is_one_of(&["a", "an", "every"])
+        && after.get(1).is_some_and(|it| it.is_one_of(UNITS));
+    of_unit
+        || first.is_one_of(&[
+            "per", "each", "hourly", "monthly", "daily", "pp", "apiece", "p",
+        ])
+        || (first.is_sign("/") && after.get(1).is_some_and(|it| it.kind == Kind::Word))
+}
+
+fn is_inexact(before: &[Token], after: &[Token]) -> bool {
+    let about = before.iter().rev().take(2).any(|it| {
+        it.is_one_of(&[
+            "about",
+            "approx",
+            "approximately",
+            "around",
+            "roughly",
+            "over",
+            "under",
+            "between",
+            "circa",
+            "ca",
+            "nearly",
+            "almost",
+            "from",
+            "minimum",
+            "maximum",
+            "least",
+            "than",
+            "most",
+        ]) || it.is_sign("~")
+    });
+    let up_to = before.len() >= 2 && stands(&before[before.len() - 2..], &["up", "to"]);
+    let or_so = stands(after, &["or", "so"])
+        || stands(after, &["or", "more"])
+        || stands(after, &["or", "less"]);
+    let is_range = after
+        .first()
+        .is_some_and(|it| it.is_word("to") || it.is_sign("-") || it.is_sign("–"))
+        && after
+            .iter()
+            .skip(1)
+            .take(2)
+            .any(|it| it.kind == Kind::Number);
+    about || up_to || or_so || is_range
+}

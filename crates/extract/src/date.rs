@@ -1,0 +1,540 @@
+//! What a phrase says about a day: the grammar of dates, on the tokens of one sentence.
+
+use time::{Date, Month, Weekday};
+
+use crate::token::{Kind, Token, stands};
+
+/// In which order numeric dates of the message stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    DayMonth,
+    MonthDay,
+}
+
+/// A phrase that names a day, before it is resolved against the message's date.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Phrase {
+    /// Year, month, day.
+    Full(i32, u8, u8),
+    /// Month and day; a weekday may stand beside it.
+    MonthDay(u8, u8),
+    /// Two numbers and perhaps a year, in an order that only the message shows.
+    Numeric(u8, u8, Option<i32>),
+    /// "the 14th".
+    DayOfMonth(u8),
+    /// "Friday".
+    Weekday(Weekday),
+    /// "this Friday".
+    ThisWeekday(Weekday),
+    /// "next Friday".
+    NextWeekday(Weekday),
+    /// "Friday week": the coming one, and a week more.
+    WeekdayWeek(Weekday),
+    /// Days after the message.
+    InDays(i64),
+    /// The last day of the month so many months ahead.
+    EndOfMonthAhead(u8),
+    /// "the end of November".
+    EndOfMonth(u8, Option<i32>),
+    /// "the end of the year".
+    EndOfYear,
+    /// A phrase that names no single day, with its mark.
+    Unclear(&'static str),
+    /// A day that is over, e.g. "last Friday".
+    Past,
+}
+
+/// A phrase and where it stands.
+#[derive(Clone, Debug)]
+pub(crate) struct Mention {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    pub(crate) phrase: Phrase,
+    /// A weekday written beside the date.
+    pub(crate) beside: Option<Weekday>,
+    /// It names the end of a period or day, so that "before" it means by it.
+    pub(crate) is_end: bool,
+    /// Only a weekday or a relative word, which may also modify a noun ("the Friday report").
+    pub(crate) is_bare: bool,
+}
+
+/// All mentions in a sentence, in order.
+pub(crate) fn mentions(tokens: &[Token]) -> Vec<Mention> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < tokens.len() {
+        match mention_at(tokens, at) {
+            Some(mention) => {
+                at = mention.end;
+                found.push(mention);
+            }
+            None => at += 1,
+        }
+    }
+    found
+}
+
+fn mention_at(tokens: &[Token], at: usize) -> Option<Mention> {
+    let rest = &tokens[at..];
+    let (phrase, length) = end_of(rest)
+        .or_else(|| dated(rest))
+        .or_else(|| relative(rest))
+        .or_else(|| vague(rest))?;
+    let is_end = end_of(rest).is_some();
+    let is_bare = matches!(phrase, Phrase::Weekday(_));
+    let beside = weekday_before_date(rest, &phrase);
+    Some(Mention {
+        start: at,
+        end: at + length,
+        phrase,
+        beside,
+        is_end,
+        is_bare,
+    })
+}
+
+fn weekday_before_date(rest: &[Token], phrase: &Phrase) -> Option<Weekday> {
+    let is_date = matches!(
+        phrase,
+        Phrase::Full(..) | Phrase::MonthDay(..) | Phrase::Numeric(..) | Phrase::DayOfMonth(_)
+    );
+    rest.iter().take(2).find_map(weekday).filter(|_| is_date)
+}
+
+/// "end of November", "EOD Thursday", "month end".
+fn end_of(rest: &[Token]) -> Option<(Phrase, usize)> {
+    const OF_DAY: &[&[&str]] = &[
+        &["eod"],
+        &["cob"],
+        &["eob"],
+        &["close", "of", "business"],
+        &["close", "of", "play"],
+        &["end", "of", "business"],
+        &["end", "of", "day"],
+        &["end", "of", "the", "day"],
+        &["end", "of", "the", "working", "day"],
+        &["end", "of", "play"],
+    ];
+    let length = OF_DAY.iter().find(|it| stands(rest, it)).map(|it| it.len());
+    if let Some(length) = length {
+        let skipped = rest[length..]
+            .iter()
+            .take_while(|it| it.is_one_of(&["on", "of", "the"]) || it.is_sign(","))
+            .count();
+        let day = &rest[length + skipped..];
+        return match dated(day).or_else(|| relative(day)) {
+            Some((phrase, more)) => Some((phrase, length + skipped + more)),
+            None => Some((Phrase::InDays(0), length)),
+        };
+    }
+    end_of_period(rest)
+}
+
+fn end_of_period(rest: &[Token]) -> Option<(Phrase, usize)> {
+    use crate::mark::DATE_VAGUE;
+    let short: &[(&[&str], Phrase)] = &[
+        (&["eom"], Phrase::EndOfMonthAhead(0)),
+        (&["month", "end"], Phrase::EndOfMonthAhead(0)),
+        (&["eoy"], Phrase::EndOfYear),
+        (&["year", "end"], Phrase::EndOfYear),
+        (&["eow"], Phrase::Unclear(DATE_VAGUE)),
+    ];
+    if let Some((words, phrase)) = short.iter().find(|(words, _)| stands(rest, words)) {
+        return Some((phrase.clone(), words.len()));
+    }
+    if !stands(rest, &["end", "of"]) {
+        return None;
+    }
+    let after = &rest[2..];
+    let skipped = after
+        .iter()
+        .take_while(|it| it.is_one_of(&["the", "this"]))
+        .count();
+    let (head, tail) = after[skipped..].split_first()?;
+    let length = 3 + skipped;
+    if head.is_word("month") {
+        return Some((Phrase::EndOfMonthAhead(0), length));
+    }
+    if head.is_word("next") && tail.first().is_some_and(|it| it.is_word("month")) {
+        return Some((Phrase::EndOfMonthAhead(1), length + 1));
+    }
+    if head.is_word("year") {
+        return Some((Phrase::EndOfYear, length));
+    }
+    if let Some(month) = month(head) {
+        let year = tail.first().and_then(year);
+        return Some((
+            Phrase::EndOfMonth(month, year),
+            length + usize::from(year.is_some()),
+        ));
+    }
+    let is_period = head.is_one_of(&["week", "quarter", "next", "q", "summer", "term", "season"]);
+    is_period.then_some((Phrase::Unclear(DATE_VAGUE), length))
+}
+
+/// Dates and weekdays, with a weekday before a date.
+fn dated(rest: &[Token]) -> Option<(Phrase, usize)> {
+    let Some(day) = rest.first().and_then(weekday) else {
+        return calendar(rest).or_else(|| qualified_weekday(rest));
+    };
+    let skipped = rest[1..]
+        .iter()
+        .take_while(|it| it.is_one_of(&["the"]) || it.is_sign(",") || it.is_sign("("))
+        .count();
+    let start = 1 + skipped.min(2);
+    if let Some((phrase, length)) = rest.get(start..).and_then(calendar) {
+        return Some((phrase, start + length));
+    }
+    if rest.get(1).is_some_and(|it| it.is_word("week")) {
+        return Some((Phrase::WeekdayWeek(day), 2));
+    }
+    if stands(&rest[1..], &["after", "next"]) {
+        return Some((Phrase::Unclear(crate::mark::DATE_NEXT_WEEKDAY), 3));
+    }
+    if stands(&rest[1..], &["next", "week"]) {
+        return Some((Phrase::NextWeekday(day), 3));
+    }
+    if stands(&rest[1..], &["last", "week"]) {
+        return Some((Phrase::Past, 3));
+    }
+    let is_plural = rest[0].text.ends_with("days");
+    if is_plural {
+        return Some((Phrase::Unclear(crate::mark::DATE_RECURRING), 1));
+    }
+    if rest
+        .get(1)
+        .is_some_and(|it| it.is_one_of(&["or", "to"]) || it.is_sign("-") || it.is_sign("/"))
+        && rest.get(2).and_then(weekday).is_some()
+    {
+        return Some((Phrase::Unclear(crate::mark::DATE_RANGE), 3));
+    }
+    Some((Phrase::Weekday(day), 1))
+}
+
+fn qualified_weekday(rest: &[Token]) -> Option<(Phrase, usize)> {
+    let (first, tail) = rest.split_first()?;
+    let day = tail.first().and_then(weekday)?;
+    let phrase = match first.text.as_str() {
+        "this" | "coming" => Phrase::ThisWeekday(day),
+        "next" => Phrase::NextWeekday(day),
+        "last" | "past" | "previous" => Phrase::Past,
+        "every" | "each" => Phrase::Unclear(crate::mark::DATE_RECURRING),
+        _ => return None,
+    };
+    // "next Friday, 6 November" names its day itself.
+    match dated(tail) {
+        Some((exact @ (Phrase::Full(..) | Phrase::MonthDay(..) | Phrase::Numeric(..)), length)) => {
+            Some((exact, length + 1))
+        }
+        _ => Some((phrase, 2)),
+    }
+}
+
+/// A date that names at least its month, or "the 14th".
+fn calendar(rest: &[Token]) -> Option<(Phrase, usize)> {
+    let first = rest.first()?;
+    if first.kind == Kind::Number {
+        return numeric(first).map(|it| (it, 1)).or_else(|| day_month(rest));
+    }
+    if first.is_word("the") {
+        return day_month(&rest[1..])
+            .map(|(phrase, length)| (phrase, length + 1))
+            .or_else(|| {
+                let day = rest.get(1).and_then(day)?;
+                let is_ordinal = rest.get(2).is_some_and(is_ordinal_suffix);
+                is_ordinal.then_some((Phrase::DayOfMonth(day), 3))
+            });
+    }
+    month_day(rest)
+}
+
+/// "14 August 2026", "14th of August", "14-Aug-26".
+fn day_month(rest: &[Token]) -> Option<(Phrase, usize)> {
+    let first = rest.first().filter(|it| it.kind == Kind::Number)?;
+    let mut at = 1;
+    if rest.get(at).is_some_and(is_ordinal_suffix) {
+        at += 1;
+    }
+    while rest
+        .get(at)
+        .is_some_and(|it| it.is_word("of") || it.is_sign(".") || it.is_sign("-") || it.is_sign(","))
+        && at < 3
+    {
+        at += 1;
+    }
+    let month = rest.get(at).and_then(month)?;
+    at += 1;
+    if rest
+        .get(at)
+        .is_some_and(|it| it.is_sign(".") || it.is_sign("-") || it.is_sign(","))
+    {
+        let is_joint = rest.get(at + 1).and_then(year).is_some();
+        at += usize::from(is_joint || rest[at].is_sign("."));
+    }
+    let year = rest.get(at).and_then(year);
+    at += usize::from(year.is_some());
+    if first.text.contains(['-', '–', '/']) {
+        // "14-16 August"
+        return Some((Phrase::Unclear(crate::mark::DATE_RANGE), at));
+    }
+    let day = day(first)?;
+    Some((exact(year, month, day), at))
+}
+
+/// "August 14, 2026", "Aug. 14th".
+fn month_day(rest: &[Token]) -> Option<(Phrase, usize)> {
+    let month = rest.first().and_then(month)?;
+    let mut at = 1;
+    while at < 3
+        && rest
+            .get(at)
+            .is_some_and(|it| it.is_sign(".") || it.is_word("the") || it.is_sign("-"))
+    {
+        at += 1;
+    }
+    let number = rest.get(at).filter(|it| it.kind == Kind::Number)?;
+    if number.text.contains(['-', '–']) {
+        return Some((Phrase::Unclear(crate::mark::DATE_RANGE), at + 1));
+    }
+    let day = day(number)?;
+    at += 1;
+    if rest.get(at).is_some_and(is_ordinal_suffix) {
+        at += 1;
+    }
+    let has_comma = rest
+        .get(at)
+        .is_some_and(|it| it.is_sign(",") || it.is_sign("-"));
+    let year = rest
+        .get(at + usize::from(has_comma))
+        .filter(|it| it.text.len() == 4)
+        .and_then(year);
+    if year.is_some() {
+        at += 1 + usize::from(has_comma);
+    }
+    Some((exact(year, month, day), at))
+}
+
+fn exact(year: Option<i32>, month: u8, day: u8) -> Phrase {
+    match year {
+        Some(year) => Phrase::Full(year, month, day),
+        None => Phrase::MonthDay(month, day),
+    }
+}
+
+/// `2026-08-14`, `14.8.2026`, `03/11/2026`, `3/11`.
+fn numeric(token: &Token) -> Option<Phrase> {
+    let text = token.text.as_str();
+    let separator = ['-', '/', '.', '–']
+        .into_iter()
+        .find(|it| text.contains(*it))?;
+    let parts: Vec<&str> = text.split(separator).collect();
+    let number = |part: &str| part.parse::<u16>().ok().filter(|_| part.len() <= 4);
+    let small = |part: &str| {
+        let is_short = (1..=2).contains(&part.len());
+        part.parse::<u8>().ok().filter(|_| is_short)
+    };
+    match parts.as_slice() {
+        [year, month, day] if year.len() == 4 => Some(Phrase::Full(
+            i32::from(number(year)?),
+            small(month)?,
+            small(day)?,
+        )),
+        [day, month, year] if year.len() == 4 || year.len() == 2 => {
+            let (first, second) = (small(day)?, small(month)?);
+            let year = i32::from(number(year)?);
+            let year = if year < 100 { 2000 + year } else { year };
+            match separator {
+                // Only day-first countries join dates with points.
+                '.' => Some(Phrase::Full(year, second, first)),
+                _ => Some(Phrase::Numeric(first, second, Some(year))),
+            }
+        }
+        [first, second] if separator == '/' => {
+            Some(Phrase::Numeric(small(first)?, small(second)?, None))
+        }
+        _ => None,
+    }
+}
+
+/// "tomorrow", "in 3 days", "within two weeks".
+fn relative(rest: &[Token]) -> Option<(Phrase, usize)> {
+    let named: &[(&[&str], Phrase)] = &[
+        (&["day", "after", "tomorrow"], Phrase::InDays(2)),
+        (&["today"], Phrase::InDays(0)),
+        (&["tonight"], Phrase::InDays(0)),
+        (&["tomorrow"], Phrase::InDays(1)),
+        (&["tmrw"], Phrase::InDays(1)),
+        (&["yesterday"], Phrase::Past),
+    ];
+    if let Some((words, phrase)) = named.iter().find(|(words, _)| stands(rest, words)) {
+        return Some((phrase.clone(), words.len()));
+    }
+    let first = rest.first()?;
+    if first.is_one_of(&["in", "within"]) {
+        let skipped = rest[1..]
+            .iter()
+            .take_while(|it| it.is_one_of(&["the", "next", "another", "coming"]))
+            .count();
+        let start = 1 + skipped.min(2);
+        return span(rest.get(start..)?).map(|(phrase, length)| (phrase, start + length));
+    }
+    let (phrase, length) = span(rest)?;
+    let tail = &rest[length..];
+    if tail.first().is_some_and(|it| it.is_word("ago")) {
+        return Some((Phrase::Past, length + 1));
+    }
+    if stands(tail, &["from", "now"]) || stands(tail, &["from", "today"]) {
+        return Some((phrase, length + 2));
+    }
+    None
+}
+
+/// "3 days", "two weeks", "a fortnight", "48 hours".
+fn span(rest: &[Token]) -> Option<(Phrase, usize)> {
+    let count = rest.first().and_then(count)?;
+    let unit = rest.get(1)?;
+    let days = match unit.text.as_str() {
+        "day" | "days" => Some(count),
+        "week" | "weeks" => Some(count * 7),
+        "fortnight" => Some(count * 14),
+        "hours" if count % 24 == 0 => Some(count / 24),
+        _ => None,
+    };
+    if let Some(days) = days.filter(|days| *days > 0) {
+        return Some((Phrase::InDays(days), 2));
+    }
+    let is_working = unit.is_one_of(&["business", "working", "work", "banking"]);
+    if is_working && rest.get(2).is_some_and(|it| it.is_one_of(&["day", "days"])) {
+        return Some((Phrase::Unclear(crate::mark::DATE_BUSINESS_DAYS), 3));
+    }
+    let is_coarse = unit.is_one_of(&[
+        "hour", "hours", "month", "months", "year", "years", "minutes",
+    ]);
+    is_coarse.then_some((Phrase::Unclear(crate::mark::DATE_VAGUE), 2))
+}
+
+/// Periods without a day.
+fn vague(rest: &[Token]) -> Option<(Phrase, usize)> {
+    let first = rest.first()?;
+    let second = rest.get(1);
+    let is_period = |token: &Token| token.is_one_of(&["week", "month", "quarter", "year"]);
+    if first.is_one_of(&["next", "this", "coming"]) && second.is_some_and(is_period) {
+        return Some((Phrase::Unclear(crate::mark::DATE_VAGUE), 2));
+    }
+    let is_quarter =
+        first.is_word("q") && second.is_some_and(|it| it.is_glued && count(it).is_some());
+    if is_quarter {
+        return Some((Phrase::Unclear(crate::mark::DATE_VAGUE), 2));
+    }
+    month(first)?;
+    let has_year = second.and_then(year).is_some();
+    // "may" and "march" are mostly verbs; alone they say nothing.
+    let is_name = has_year || (first.is_capital && !first.is_one_of(&["may", "march"]));
+    is_name.then_some((
+        Phrase::Unclear(crate::mark::DATE_VAGUE),
+        1 + usize::from(has_year),
+    ))
+}
+
+fn count(token: &Token) -> Option<i64> {
+    const WORDS: &[&str] = &[
+        "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
+        "eleven", "twelve", "thirteen", "fourteen",
+    ];
+    if token.is_one_of(&["a", "an"]) {
+        return Some(1);
+    }
+    if token.kind == Kind::Number {
+        return token.text.parse().ok().filter(|_| token.text.len() <= 3);
+    }
+    let position = WORDS.iter().position(|word| token.is_word(word))?;
+    i64::try_from(position).ok()
+}
+
+fn day(token: &Token) -> Option<u8> {
+    let is_short = token.kind == Kind::Number && token.text.len() <= 2;
+    let day = token.text.parse().ok().filter(|_| is_short)?;
+    (1..=31).contains(&day).then_some(day)
+}
+
+fn year(token: &Token) -> Option<i32> {
+    let text = token.text.as_str();
+    let is_year = token.kind == Kind::Number && text.bytes().all(|it| it.is_ascii_digit());
+    let number: i32 = text.parse().ok().filter(|_| is_year)?;
+    match text.len() {
+        4 if (1900..=2200).contains(&number) => Some(number),
+        2 if token.is_glued => Some(2000 + number),
+        _ => None,
+    }
+}
+
+fn is_ordinal_suffix(token: &Token) -> bool {
+    token.is_glued && token.is_one_of(&["st", "nd", "rd", "th"])
+}
+
+fn month(token: &Token) -> Option<u8> {
+    const NAMES: [&str; 12] = [
+        "january",
+        "february",
+        "march",
+        "april",
+        "may",
+        "june",
+        "july",
+        "august",
+        "september",
+        "october",
+        "november",
+        "december",
+    ];
+    let text = token.text.as_str();
+    if token.kind != Kind::Word || text.len() < 3 {
+        return None;
+    }
+    let is_short = text.len() == 3 || text == "sept";
+    let found = NAMES
+        .iter()
+        .position(|name| *name == text || (is_short && name.starts_with(text)))?;
+    u8::try_from(found + 1).ok()
+}
+
+fn weekday(token: &Token) -> Option<Weekday> {
+    if token.kind != Kind::Word {
+        return None;
+    }
+    let weekday = match token.text.as_str() {
+        "monday" | "mon" | "mondays" => Weekday::Monday,
+        "tuesday" | "tue" | "tues" | "tuesdays" => Weekday::Tuesday,
+        "wednesday" | "wed" | "wednesdays" => Weekday::Wednesday,
+        "thursday" | "thu" | "thur" | "thurs" | "thursdays" => Weekday::Thursday,
+        "friday" | "fri" | "fridays" => Weekday::Friday,
+        "saturday" | "sat" | "saturdays" => Weekday::Saturday,
+        "sunday" | "sun" | "sundays" => Weekday::Sunday,
+        _ => return None,
+    };
+    // "sat" and "wed" and "sun" are words of their own in lower case.
+    let is_name = token.is_capital || token.text.len() > 4;
+    is_name.then_some(weekday)
+}
+
+/// The order that the numeric dates of a text show: exactly one that fits at least one of them.
+pub(crate) fn shown_order<'a>(mentions: impl Iterator<Item = &'a Mention>) -> Option<Order> {
+    let mut day_first = false;
+    let mut month_first = false;
+    for mention in mentions {
+        if let Phrase::Numeric(first, second, year) = mention.phrase {
+            let year = year.unwrap_or(2000);
+            day_first |= calendar_day(year, first, second).is_none();
+            month_first |= calendar_day(year, second, first).is_none();
+        }
+    }
+    match (day_first, month_first) {
+        (true, false) => Some(Order::DayMonth),
+        (false, true) => Some(Order::MonthDay),
+        (true, true) | (false, false) => None,
+    }
+}
+
+pub(crate) fn calendar_day(year: i32, month: u8, day: u8) -> Option<Date> {
+    Date::from_calendar_date(year, Month::try_from(month).ok()?, day).ok()
+}
