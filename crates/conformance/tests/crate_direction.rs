@@ -21,7 +21,10 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
         "cl-receipt-store",
         &["cl-host", "cl-kv", "cl-model", "cl-wire"],
     ),
-    ("cl-vault", &["cl-host", "cl-kv", "cl-model", "cl-wire"]),
+    (
+        "cl-vault",
+        &["cl-extract", "cl-host", "cl-kv", "cl-model", "cl-wire"],
+    ),
     ("cl-conformance", &["cl-model"]),
 ];
 

@@ -98,9 +98,10 @@ impl TrustFile {
     /// A document that counts for a short while is judged at the time of its use. The end of a key
     /// that was replaced therefore lies after the end of the last document that it signed.
     pub fn keys(&self, purpose: &str, time: UnixTime) -> TrustedKeys {
-        let signing = self.keys.iter().filter(|key| {
-            key.purpose.as_str() == purpose && key.signs_at(time)
-        });
+        let signing = self
+            .keys
+            .iter()
+            .filter(|key| key.purpose.as_str() == purpose && key.signs_at(time));
         signing
             .filter_map(|key| Some(PublicKey::new(key.kid.clone(), key.bytes()?)))
             .collect()
@@ -194,6 +195,9 @@ mod tests {
         ] {
             assert_eq!(parse(&[bad]).err(), Some(Code::InvalidTrustFile));
         }
-        assert_eq!(parse(&[entry(), entry()]).err(), Some(Code::InvalidTrustFile));
+        assert_eq!(
+            parse(&[entry(), entry()]).err(),
+            Some(Code::InvalidTrustFile)
+        );
     }
 }

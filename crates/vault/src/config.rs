@@ -11,7 +11,7 @@ use cl_kv::{Engine, KeyEncryptionKey, RocksEngine, Sealed};
 use cl_model::vocabulary::Vocabulary;
 use ring::rand::SystemRandom;
 
-use crate::core::content::NoExtractor;
+use crate::extraction::RuleExtractor;
 use crate::keyfiles::KeyFiles;
 use crate::notices::GrpcNotices;
 use crate::receipts::GrpcReceipts;
@@ -95,7 +95,7 @@ impl Config {
             notices: Arc::new(GrpcNotices::new(issuer.unwrap_or(Ok(None))?)),
             keys: Arc::new(secrets.keys),
             trust,
-            extractor: Arc::new(NoExtractor),
+            extractor: Arc::new(RuleExtractor),
             vocabulary: Vocabulary::published()?,
             clock: Arc::clone(&host.clock),
             ids: Arc::clone(&host.ids),

@@ -136,11 +136,9 @@ impl Error {
                 "CALLER_NOT_ALLOWED",
                 "the caller may not use this tenant",
             ),
-            Self::PayloadDigestMismatch => invalid_field(
-                "PAYLOAD_DIGEST_MISMATCH",
-                "data",
-                "PAYLOAD_DIGEST_MISMATCH",
-            ),
+            Self::PayloadDigestMismatch => {
+                invalid_field("PAYLOAD_DIGEST_MISMATCH", "data", "PAYLOAD_DIGEST_MISMATCH")
+            }
             Self::SubjectErased => status(
                 Code::FailedPrecondition,
                 "SUBJECT_ERASED",

@@ -34,6 +34,7 @@
 pub mod config;
 pub mod core;
 pub mod error;
+pub mod extraction;
 mod grpc;
 pub mod keyfiles;
 pub mod notices;

@@ -153,16 +153,6 @@ pub trait Extractor: Send + Sync {
     fn extract(&self, source: &Source<'_>) -> Found;
 }
 
-/// Finds nothing: for a vault that only keeps what it is given.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct NoExtractor;
-
-impl Extractor for NoExtractor {
-    fn extract(&self, _: &Source<'_>) -> Found {
-        Found::default()
-    }
-}
-
 /// Candidates that the vocabulary admits, with the marks that the item gets.
 pub struct Extracted {
     /// The candidates, each with its datatype.
