@@ -141,6 +141,24 @@ async fn a_crash_between_batch_and_receipt_leaves_one_receipt() {
 }
 
 #[tokio::test]
+async fn a_lost_answer_of_the_receipt_store_is_no_second_receipt() {
+    let world = World::new().await;
+    let running = world.start().await;
+    world.receipts.set_loses_answers(true);
+    let message = batch(vec![item("m1", "Launch", &[DAY])], 1);
+    let unsettled = refused(Code::Unavailable, "SERVICE_UNAVAILABLE");
+    assert_eq!(refusal(running.capture(message.clone()).await), unsettled);
+    let before = world.receipts.appends();
+    running.kill().await;
+    world.receipts.set_loses_answers(false);
+    let again = world.start().await;
+    let receipts = world.receipts.clone();
+    eventually("another attempt", || receipts.appends() > before).await;
+    again.capture(message).await.unwrap();
+    assert_eq!(world.receipts.of("vault.capture").len(), 1);
+}
+
+#[tokio::test]
 async fn a_batch_whose_outcome_is_unknown_is_found_by_a_retry() {
     for fault in [Fault::Full, Fault::BeforePersist, Fault::AfterPersist] {
         let world = World::new().await;

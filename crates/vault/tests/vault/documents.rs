@@ -5,7 +5,6 @@ use cl_model::canonical;
 use cl_model::digest::Digest;
 use cl_model::document::{Document, Signed, sign};
 use cl_model::grant::{ResolvePlan, ScopeStatement};
-use cl_model::json::read::FromJson as _;
 use cl_model::key::{MacKey, Seed, SigningKey};
 use cl_model::policy::{
     ApprovalRule, Asked, Evaluation, ListPolicy, Preflight, PresentedApproval, VerifierOutcome,

@@ -15,36 +15,12 @@ const MONEY: &str = r#"amount_due 0.5 {"amount":"4711.00","currency":"EUR"}"#;
 
 fn schema(name: &str) -> jsonschema::Validator {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schemas");
-    let read = |path: &Path| -> Value { serde_json::from_slice(&fs::read(path).unwrap()).unwrap() };
-    let mut options = jsonschema::options();
-    let mut found = None;
-    for entry in walk(&folder) {
-        let value = read(&entry);
-        if let Some(id) = value["$id"].as_str() {
-            let resource = jsonschema::Resource::from_contents(value.clone());
-            options = options.with_resource(id.to_owned(), resource);
-        }
-        if entry.file_name().unwrap().to_string_lossy().contains(name) {
-            found = Some(value);
-        }
-    }
-    options.build(&found.unwrap()).unwrap()
-}
-
-fn walk(folder: &Path) -> Vec<std::path::PathBuf> {
-    let entries = fs::read_dir(folder)
+    let bytes = fs::read(folder.join(format!("{name}.schema.json"))).unwrap();
+    let schema: Value = serde_json::from_slice(&bytes).unwrap();
+    jsonschema::options()
+        .should_validate_formats(true)
+        .build(&schema)
         .unwrap()
-        .map(|entry| entry.unwrap().path());
-    entries
-        .flat_map(|path| {
-            if path.is_dir() {
-                walk(&path)
-            } else {
-                vec![path]
-            }
-        })
-        .filter(|path| path.extension().is_some_and(|it| it == "json"))
-        .collect()
 }
 
 #[tokio::test]

@@ -120,22 +120,33 @@ fn a_set_that_does_not_fit_makes_room_for_smaller_ones() {
     assert_eq!(last.claim.place, 102);
 }
 
-fn any_claim() -> impl Strategy<Value = Claim> {
+/// Predicate, number, conversation and certainty of a claim.
+type Drawn = (&'static str, u8, u8, u8);
+
+fn drawn() -> impl Strategy<Value = Vec<Drawn>> {
     let predicate = prop_oneof![Just("a"), Just("b")];
-    (predicate, any::<u8>(), 0_u8..12, 0_u8..4).prop_map(|(predicate, number, thread, quarter)| {
-        claim(predicate, number, thread, f64::from(quarter) / 4.0)
-    })
+    proptest::collection::vec((predicate, any::<u8>(), 0_u8..12, 0_u8..4), 0..150)
+}
+
+fn claims_of(drawn: Vec<Drawn>) -> Vec<Claim> {
+    let mut claims: Vec<_> = drawn
+        .into_iter()
+        .map(|(predicate, number, thread, quarter)| {
+            claim(predicate, number, thread, f64::from(quarter) / 4.0)
+        })
+        .collect();
+    claims.sort_by(|one, other| one.id.cmp(&other.id));
+    claims.dedup_by(|one, other| one.id == other.id);
+    claims
 }
 
 proptest! {
     #[test]
     fn the_choice_is_bounded_and_does_not_depend_on_the_order(
-        claims in proptest::collection::vec(any_claim(), 0..150),
+        drawn in drawn(),
         swaps in proptest::collection::vec(any::<(Index, Index)>(), 0..40),
     ) {
-        let mut claims = claims;
-        claims.sort_by(|one, other| one.id.cmp(&other.id));
-        claims.dedup_by(|one, other| one.id == other.id);
+        let claims = claims_of(drawn);
         let rules = [rule("b", &ALL, 0.25), rule("a", &ALL, 0.0)];
         let before = run(&rules, claims.clone());
         prop_assert!(before.chosen.len() <= MAX_CLAIMS);
@@ -156,12 +167,10 @@ proptest! {
 
     #[test]
     fn no_claim_leaves_without_those_that_contradict_it(
-        claims in proptest::collection::vec(any_claim(), 0..150),
+        drawn in drawn(),
         kept in subsequence(ALL.to_vec(), 1..=3),
     ) {
-        let mut claims = claims;
-        claims.sort_by(|one, other| one.id.cmp(&other.id));
-        claims.dedup_by(|one, other| one.id == other.id);
+        let claims = claims_of(drawn);
         let rules = [rule("a", &kept, 0.25), rule("b", &kept, 0.5)];
         let chosen = ids(&run(&rules, claims.clone()));
         for one in &claims {
