@@ -16,12 +16,16 @@
 //!
 //! **What if absent?** `Ok(None)`. A subject whose key is gone is [`StoreError::Erased`].
 
+mod address;
 mod cipher;
 mod draft;
+mod due;
 mod erasure;
+mod exchange;
 mod keys;
+mod notice;
+mod operation;
 mod payload;
-mod process;
 mod records;
 
 use std::sync::Arc;
@@ -33,12 +37,12 @@ use cl_model::scalar::Reference;
 
 use self::cipher::DataKey;
 pub use self::draft::{Draft, EventPage, StoredClaim};
+pub use self::due::Due;
 pub use self::erasure::{Erased, Erasure, ErasureOrder};
 pub use self::keys::Known;
+pub use self::notice::{Notice, NoticePage, Party, Reason, Target};
+pub use self::operation::{OutboxEntry, OutboxPage, Place};
 pub use self::payload::Upload;
-pub use self::process::{
-    Due, Notice, NoticePage, OutboxEntry, OutboxPage, Party, Place, Reason, Target,
-};
 pub use self::records::{
     ClaimKey, EventContent, Exchange, StoredEvent, StoredOperation, StoredProposal,
 };

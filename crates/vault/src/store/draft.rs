@@ -1,19 +1,8 @@
 //! Changes to one subject that are stored together, and what is read for them.
-//!
-//! ```text
-//! tenant  ledger    public(slot)                                   -> counts, next place, fence
-//! tenant  event     public(slot) private(event)                    -> event
-//! tenant  item      public(slot) private(item)                     -> event that it was captured as
-//! tenant  claim     public(slot) private(predicate) private(claim) -> claim
-//! tenant  thread    public(slot) private(predicate) private(thread)-> claims in a conversation
-//! tenant  list      public(slot) private(list) number(newest smallest) -> what stands there
-//! tenant  proposal  public(slot) private(proposal)                 -> proposal
-//! tenant  exchanges public(slot) private(alias)                    -> alias
-//! ```
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cl_kv::{Changes, FoundPart, Key, Kind, Precondition, Range};
+use cl_kv::{Changes, FoundPart, Key, Precondition, Range};
 use cl_model::digest::Digest;
 use cl_model::operation::TenantName;
 use cl_model::scalar::Predicate;
@@ -22,7 +11,12 @@ use prost::Message;
 use serde_json::Value;
 use zeroize::Zeroizing;
 
-use super::payload::{PAYLOAD, PIECE, PayloadRecord};
+use super::address::{
+    Address, CLAIM, CLAIMS, EVENTS, EXCHANGES, LEDGER, LIST, alias_key, claim_address, claim_place,
+    event_address, item_address, list_address, list_of, payload_address, place, proposal_address,
+    thread_address,
+};
+use super::payload::PayloadRecord;
 use super::records::{
     ClaimKey, ClaimKeyRecord, ClaimRecord, EventRecord, Ledger, ProposalRecord, StoredEvent,
     StoredProposal, TextRecord, ThreadRecord, decode,
@@ -30,25 +24,8 @@ use super::records::{
 use super::{Erased, Slot, Store, StoreError, Subject, slot_key};
 use crate::core::claim::Claim;
 
-const LEDGER: Kind = Kind::new("ledger");
-const EVENT: Kind = Kind::new("event");
-const ITEM: Kind = Kind::new("item");
-const CLAIM: Kind = Kind::new("claim");
-const THREAD: Kind = Kind::new("thread");
-const LIST: Kind = Kind::new("list");
-const PROPOSAL: Kind = Kind::new("proposal");
-const EXCHANGES: Kind = Kind::new("exchanges");
-
-/// Every kind that is kept by slot in the data store, for wiping.
-pub(super) const SLOT_KINDS: [Kind; 9] = [
-    EVENT, ITEM, CLAIM, THREAD, LIST, PROPOSAL, EXCHANGES, PAYLOAD, PIECE,
-];
-
 /// How many entries are read at a time.
 const PAGE: usize = 256;
-
-const EVENTS: &str = "events";
-const CLAIMS: &str = "claims";
 
 /// A claim with those that contradict it.
 pub struct StoredClaim {
@@ -64,40 +41,6 @@ pub struct EventPage {
     pub entries: Vec<(u64, StoredEvent)>,
     /// How many there are on all pages.
     pub total: u64,
-}
-
-/// Names a record of a subject.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Address {
-    kind: &'static str,
-    names: Vec<Vec<u8>>,
-    number: Option<u64>,
-}
-
-impl Address {
-    fn new(kind: Kind, names: &[&[u8]]) -> Self {
-        Self {
-            kind: kind.as_str(),
-            names: names.iter().map(|name| name.to_vec()).collect(),
-            number: None,
-        }
-    }
-
-    fn at(mut self, number: u64) -> Self {
-        self.number = Some(number);
-        self
-    }
-
-    fn key(&self, subject: &Subject) -> Result<Key, StoreError> {
-        let mut key = subject.key(Kind::new(self.kind))?;
-        for name in &self.names {
-            key = key.private(name);
-        }
-        Ok(match self.number {
-            None => key,
-            Some(number) => key.number(number),
-        })
-    }
 }
 
 /// Changes to one subject, read through and not stored yet.
@@ -495,80 +438,4 @@ impl Draft<'_> {
         self.read.insert(address.clone(), None);
         self.written.insert(address.clone());
     }
-}
-
-/// What a value is sealed for, so that it opens nowhere else: the store's own sealing binds it to
-/// its key, this binds it to the subject's names, which that key shows only as hashes.
-fn place(subject: &Subject, address: &Address) -> Vec<u8> {
-    if address.kind == CLAIM.as_str() {
-        // A scan does not know the claim's own name before it has opened the value.
-        let named = address.names.first().map(Vec::as_slice).unwrap_or_default();
-        return place_of(subject, address.kind, &[named], None);
-    }
-    let names: Vec<_> = address.names.iter().map(Vec::as_slice).collect();
-    place_of(subject, address.kind, &names, address.number)
-}
-
-fn claim_place(subject: &Subject, predicate: &Predicate) -> Vec<u8> {
-    place_of(
-        subject,
-        CLAIM.as_str(),
-        &[predicate.as_str().as_bytes()],
-        None,
-    )
-}
-
-pub(super) fn place_of(
-    subject: &Subject,
-    kind: &str,
-    names: &[&[u8]],
-    number: Option<u64>,
-) -> Vec<u8> {
-    let mut place = subject.slot.0.to_vec();
-    for part in [kind.as_bytes()].iter().chain(names) {
-        place.extend_from_slice(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
-        place.extend_from_slice(part);
-    }
-    if let Some(number) = number {
-        place.extend_from_slice(&number.to_be_bytes());
-    }
-    place
-}
-
-/// Where an alias of a subject is listed.
-pub(super) fn alias_key(tenant: &TenantName, slot: Slot, alias: &Alias) -> Result<Key, StoreError> {
-    Ok(slot_key(tenant, slot, EXCHANGES)?.private(alias.as_str()))
-}
-
-fn event_address(id: &EventId) -> Address {
-    Address::new(EVENT, &[id.as_str().as_bytes()])
-}
-
-fn item_address(item: Digest) -> Address {
-    Address::new(ITEM, &[item.as_bytes()])
-}
-
-fn payload_address(digest: Digest) -> Address {
-    Address::new(PAYLOAD, &[digest.as_bytes()])
-}
-
-fn claim_address(key: &ClaimKey) -> Address {
-    let predicate = key.predicate.as_str().as_bytes();
-    Address::new(CLAIM, &[predicate, key.id.as_str().as_bytes()])
-}
-
-fn thread_address(predicate: &Predicate, thread: Digest) -> Address {
-    Address::new(THREAD, &[predicate.as_str().as_bytes(), thread.as_bytes()])
-}
-
-fn list_address(list: &str, place: u64) -> Address {
-    Address::new(LIST, &[list.as_bytes()]).at(place)
-}
-
-fn list_of(predicate: &Predicate) -> String {
-    format!("{CLAIMS}:{predicate}")
-}
-
-fn proposal_address(id: &ProposalId) -> Address {
-    Address::new(PROPOSAL, &[id.as_str().as_bytes()])
 }

@@ -13,7 +13,7 @@ use cl_model::time::UnixTime;
 use cl_model::urn::Alias;
 use prost::Message;
 
-use super::draft::SLOT_KINDS;
+use super::address::SLOT_KINDS;
 use super::records::{Exchange, StoredOperation, decode};
 use super::{Notice, OutboxEntry, Slot, Store, StoreError, slot_key};
 

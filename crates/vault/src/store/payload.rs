@@ -14,7 +14,7 @@ use cl_model::operation::TenantName;
 use cl_model::time::UnixTime;
 use prost::Message;
 
-use super::draft::place_of;
+use super::address::place_of;
 use super::{Draft, Due, Slot, Store, StoreError, Subject, slot_key};
 use crate::core::event::Payload;
 

@@ -394,7 +394,9 @@ impl Running {
         let outcomes = self.capture(documents::batch(items, number)).await.unwrap();
         let taken = outcomes.into_iter().map(|outcome| match outcome {
             CaptureResult::Captured(event) => event.event_ref,
-            other => panic!("{other:?}"),
+            other @ (CaptureResult::Duplicate(_) | CaptureResult::RefusedCode(_)) => {
+                panic!("{other:?}")
+            }
         });
         taken.collect()
     }
