@@ -3,8 +3,10 @@
 use cl_kv::{Engine, Fault, MemoryEngine, Scan};
 use cl_model::alias::AliasScheme;
 use cl_model::key::{MacKey, Seed};
+use cl_model::operation::TenantName;
+use cl_model::scalar::Reference;
 use cl_model::urn::RequestId;
-use cl_vault::store::{Party, Target};
+use cl_vault::store::{Party, StoreError, SubjectName, Target};
 use cl_wire::bundle::v1::revoke_bundles_request::Target as Revoked;
 use cl_wire::vault::v1::capture_outcome::Result as CaptureResult;
 use serde_json::{Value, json};
@@ -249,6 +251,22 @@ async fn a_subject_is_closed_before_its_erasure_is_through() {
         receipts.of("vault.erase_subject").len() == 1
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_writer_that_began_before_an_erasure_comes_too_late() {
+    let world = World::new().await;
+    let running = filled(&world).await;
+    let name = SubjectName {
+        tenant: TenantName::parse("acme").unwrap(),
+        subject: Reference::new(crate::documents::SUBJECT).unwrap(),
+    };
+    let subject = running.store.open_subject(&name).unwrap();
+    let draft = running.store.draft(&subject).unwrap();
+    running.erase_subject(3).await.unwrap();
+    assert!(matches!(draft.commit(), Err(StoreError::Conflict)));
+    let late = running.store.draft(&subject);
+    assert!(matches!(late, Err(StoreError::Erased)));
 }
 
 #[tokio::test]
