@@ -104,3 +104,33 @@ impl Payload {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Text that is nearly an event, so that the later checks see some of it.
+    fn nearly_an_event() -> impl Strategy<Value = Vec<u8>> {
+        let member = prop_oneof![
+            Just(r#""type":"source_event""#),
+            Just(r#""spec_version":"context-layer/0.2-draft""#),
+            Just(r#""payload_ref":{}"#),
+            Just(r#""provenance":[]"#),
+            Just(r#""integrity":{"algorithm":"sha-256","digest":""}"#),
+        ];
+        let members = proptest::collection::vec(member, 0..5);
+        members.prop_map(|members| format!("{{{}}}", members.join(",")).into_bytes())
+    }
+
+    proptest! {
+        #[test]
+        fn foreign_bytes_are_refused_with_a_code(
+            bytes in prop_oneof![any::<Vec<u8>>(), nearly_an_event()],
+        ) {
+            let refusal = ReadEvent::parse(bytes).err();
+            prop_assert!(refusal.is_some_and(cl_model::scalar::is_upper_snake));
+        }
+    }
+}

@@ -74,3 +74,17 @@ impl ReadProposal {
         stated.min(now.plus_seconds(MAX_PENDING_SECONDS))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn foreign_bytes_are_refused_without_a_panic(bytes in any::<Vec<u8>>()) {
+            prop_assert!(ReadProposal::parse(bytes).is_err());
+        }
+    }
+}

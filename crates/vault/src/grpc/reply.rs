@@ -76,6 +76,7 @@ impl From<Page<StoredEvent>> for wire::ListEventsResponse {
                 .map(|mark| mark.as_str().to_owned())
                 .collect(),
             claims: u32::try_from(content.claims.len()).unwrap_or(u32::MAX),
+            label: content.label.as_str().to_owned(),
             further_provenance: content.ways,
         });
         Self {

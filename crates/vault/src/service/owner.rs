@@ -44,7 +44,10 @@ impl Vault {
             let entries = page.entries.into_iter();
             let sized = entries.map(|(place, event)| {
                 let content = event.content.as_ref();
-                let bytes = content.map_or(0, |content| content.document.len());
+                let bytes = content.map_or(0, |content| {
+                    let ways: usize = content.ways.iter().map(Vec::len).sum();
+                    content.document.len() + ways
+                });
                 (place, bytes, event)
             });
             Ok(cut(sized, call.limit, page.total))

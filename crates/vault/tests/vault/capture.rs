@@ -27,6 +27,7 @@ async fn events_and_claims_are_stored_with_labels_and_listed() {
     assert_eq!(listed.len(), 1);
     assert_eq!(document(&listed[0].event)["id"], *events[0]);
     assert_eq!(listed[0].claims, 2);
+    assert_eq!(listed[0].label, "restricted");
     let claims = running.claim_documents().await;
     let of = |predicate: &str| {
         let mut of = claims

@@ -1,15 +1,20 @@
 //! What erasing takes away, what it leaves, and whom it tells.
 
+use std::sync::Arc;
+
 use cl_kv::{Engine, Fault, MemoryEngine, Scan};
 use cl_model::alias::AliasScheme;
 use cl_model::key::{MacKey, Seed};
+use cl_model::operation::TenantName;
+use cl_model::scalar::Reference;
 use cl_model::urn::RequestId;
-use cl_vault::store::{Party, Target};
+use cl_vault::store::{Party, StoreError, SubjectName, Target};
 use cl_wire::bundle::v1::revoke_bundles_request::Target as Revoked;
 use cl_wire::vault::v1::capture_outcome::Result as CaptureResult;
 use serde_json::{Value, json};
 use tonic::Code;
 
+use crate::crash::Counting;
 use crate::documents::{
     ALIAS_SEED, DATE, GrantDraft, batch, item, operation, proposal_without_id, submission,
 };
@@ -138,10 +143,8 @@ async fn without_an_issuer_its_notices_are_kept() {
     let world = World::new().await;
     let running = filled(&world).await;
     running.kill().await;
-    let (keys, data) = (world.keys.clone(), world.data.clone());
-    let running = world
-        .start_on(std::sync::Arc::new(keys), std::sync::Arc::new(data), false)
-        .await;
+    let (keys, data) = (Arc::new(world.keys.clone()), Arc::new(world.data.clone()));
+    let running = world.start_on(keys, data, false).await;
     running.erase_subject(3).await.unwrap();
     let notices = running.store.notices(Party::BundleIssuer, None, 10);
     assert_eq!(notices.unwrap().notices.len(), 1);
@@ -166,10 +169,8 @@ async fn an_erasure_survives_a_crash_at_every_step() {
         for fault in [Fault::BeforePersist, Fault::AfterPersist] {
             let world = World::new().await;
             let running = filled(&world).await;
-            let engine = if of_keys { &world.keys } else { &world.data };
-            // A batch that succeeds has no fault planned for it, so the fault waits in the engine
-            // behind as many conflicts as there are steps to skip.
-            let failing = FailingAt::start(&world, engine, skipped, fault, running).await;
+            running.kill().await;
+            let failing = failing(&world, of_keys, skipped, fault).await;
             let answer = failing.erase_subject(3).await;
             let case = format!("keys {of_keys}, step {skipped}, {fault:?}");
             failing.kill().await;
@@ -198,36 +199,19 @@ async fn an_erasure_survives_a_crash_at_every_step() {
     }
 }
 
-/// A vault on an engine that fails once, after some batches that succeed.
-struct FailingAt;
-
-impl FailingAt {
-    async fn start(
-        world: &World,
-        engine: &MemoryEngine,
-        skipped: usize,
-        fault: Fault,
-        before: Running,
-    ) -> Running {
-        before.kill().await;
-        let failing = crate::crash::Counting::new(engine.clone(), skipped, fault);
-        let other = if std::ptr::eq(engine, &world.keys) {
-            &world.data
-        } else {
-            &world.keys
-        };
-        let (failing, other) = (
-            std::sync::Arc::new(failing),
-            std::sync::Arc::new(other.clone()),
-        );
-        let running = if std::ptr::eq(engine, &world.keys) {
-            world.start_on(failing.clone(), other, true).await
-        } else {
-            world.start_on(other, failing.clone(), true).await
-        };
-        failing.arm();
-        running
-    }
+/// A vault one of whose engines fails once, after some batches that succeed.
+async fn failing(world: &World, of_keys: bool, skipped: usize, fault: Fault) -> Running {
+    let engine = if of_keys { &world.keys } else { &world.data };
+    let failing = Arc::new(Counting::new(engine.clone(), skipped, fault));
+    let running = if of_keys {
+        let data = Arc::new(world.data.clone());
+        world.start_on(failing.clone(), data, true).await
+    } else {
+        let keys = Arc::new(world.keys.clone());
+        world.start_on(keys, failing.clone(), true).await
+    };
+    failing.arm();
+    running
 }
 
 #[tokio::test]
@@ -249,6 +233,22 @@ async fn a_subject_is_closed_before_its_erasure_is_through() {
         receipts.of("vault.erase_subject").len() == 1
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_writer_that_began_before_an_erasure_comes_too_late() {
+    let world = World::new().await;
+    let running = filled(&world).await;
+    let name = SubjectName {
+        tenant: TenantName::parse("acme").unwrap(),
+        subject: Reference::new(crate::documents::SUBJECT).unwrap(),
+    };
+    let subject = running.store.open_subject(&name).unwrap();
+    let draft = running.store.draft(&subject).unwrap();
+    running.erase_subject(3).await.unwrap();
+    assert!(matches!(draft.commit(), Err(StoreError::Conflict)));
+    let late = running.store.draft(&subject);
+    assert!(matches!(late, Err(StoreError::Erased)));
 }
 
 #[tokio::test]

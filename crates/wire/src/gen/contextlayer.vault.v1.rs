@@ -1030,6 +1030,9 @@ pub struct EventEntry {
     /// as canonical JSON (RFC 8785).
     #[prost(bytes = "vec", repeated, tag = "4")]
     pub further_provenance: ::prost::alloc::vec::Vec<::prost::alloc::vec::Vec<u8>>,
+    /// How private it counts as: the label in the document, else `restricted`.
+    #[prost(string, tag = "5")]
+    pub label: ::prost::alloc::string::String,
 }
 /// Asks for one page of the claims about a subject.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2261,6 +2264,7 @@ impl ::core::fmt::Debug for EventEntry {
                 "further_provenance",
                 &format_args!("{} values", self.further_provenance.len()),
             )
+            .field("label", &format_args!("{} bytes", self.label.len()))
             .finish()
     }
 }

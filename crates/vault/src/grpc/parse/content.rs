@@ -100,3 +100,71 @@ fn instant(time: &prost_types::Timestamp) -> Option<UnixTime> {
 fn is_short(text: &str, max_chars: usize) -> bool {
     text.chars().count() <= max_chars
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use prost::Message as _;
+
+    use super::*;
+
+    fn good() -> wire::MailContent {
+        wire::MailContent {
+            subject_line: "Launch".to_owned(),
+            ..wire::MailContent::default()
+        }
+    }
+
+    #[test]
+    fn what_is_out_of_its_bounds_is_no_content() {
+        assert!(mail(good()).is_some());
+        let mailbox = |chars: usize| wire::Mailbox {
+            address: "a".repeat(chars),
+            name: String::new(),
+        };
+        let part = |origin: i32, bytes: usize| wire::TextPart {
+            origin,
+            text: "a".repeat(bytes),
+        };
+        let changes: [fn(&mut wire::MailContent); 4] = [
+            |it| it.subject_line = "a".repeat(2001),
+            |it| it.utc_offset_minutes = Some(1441),
+            |it| it.marks = vec!["Not A Mark".to_owned()],
+            |it| it.thread_digest = Some("sha256:".to_owned()),
+        ];
+        for change in changes {
+            let mut message = good();
+            change(&mut message);
+            assert!(mail(message).is_none());
+        }
+        let times = [(0, -1), (0, 1_000_000_000), (i64::MAX, 0)];
+        for (seconds, nanos) in times {
+            let mut message = good();
+            message.sent_at = Some(prost_types::Timestamp { seconds, nanos });
+            assert!(mail(message).is_none(), "{seconds} {nanos}");
+        }
+        for (to, text) in [
+            (vec![mailbox(1); 257], Vec::new()),
+            (vec![mailbox(321)], Vec::new()),
+            (Vec::new(), vec![part(1, 1); 257]),
+            (Vec::new(), vec![part(1, 262_145)]),
+            (Vec::new(), vec![part(0, 1)]),
+            (Vec::new(), vec![part(99, 1)]),
+        ] {
+            let mut message = good();
+            message.to = to;
+            message.text = text;
+            assert!(mail(message).is_none());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn foreign_messages_are_read_without_a_panic(bytes in any::<Vec<u8>>()) {
+            if let Ok(message) = wire::MailContent::decode(bytes.as_slice()) {
+                let read = mail(message.clone());
+                prop_assert!(read.is_none_or(|read| read.text.len() == message.text.len()));
+            }
+        }
+    }
+}
