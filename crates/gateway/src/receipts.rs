@@ -22,8 +22,6 @@ pub const MAX_RECEIPT_BYTES: usize = 64 * 1024;
 /// A receipt as it was recorded.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Recorded {
-    /// Which one it is.
-    pub receipt: ReceiptId,
     /// Who is said to have acted.
     pub actor: Reference,
     /// Its bytes.
@@ -78,7 +76,6 @@ fn recorded(
     let is_asked =
         receipt.id == *asked && answer.routing?.tenant == tenant.as_str() && sequence > 0;
     is_asked.then_some(Recorded {
-        receipt: receipt.id,
         actor: receipt.actor,
         bytes: answer.receipt,
         sequence,

@@ -1,7 +1,7 @@
 //! Documents that callers send.
 
 use cl_model::object::Outcome;
-use cl_model::receipt::Draft;
+use cl_model::receipt::{BUNDLE_CONSUME, Draft};
 use cl_model::time::UnixTime;
 use cl_model::urn::ProposalId;
 use cl_model::{canonical, record};
@@ -78,4 +78,9 @@ pub(crate) fn proposal(subject: &str, submitter: &str, rationale: &str) -> Value
     });
     let record = record::finalize(unsigned, ProposalId::PREFIX).unwrap();
     record.into_value()
+}
+
+/// The ordinary principal's receipt of opening a bundle.
+pub(crate) fn consumption(bundle: &str) -> Value {
+    receipt(bundle, BUNDLE_CONSUME, PRINCIPAL, "The bundle was opened.")
 }

@@ -394,6 +394,18 @@ impl Running {
         self.call(Call::submit(text)).await
     }
 
+    /// Reports a receipt with the ordinary token, in a form that is not canonical.
+    pub(crate) async fn record(&self, bundle: &str, receipt: &Value) -> Answer {
+        let text = serde_json::to_string_pretty(receipt).unwrap();
+        self.call(Call::record(bundle, text)).await
+    }
+
+    /// Proposes with the ordinary token, in a form that is not canonical.
+    pub(crate) async fn propose(&self, proposal: &Value) -> Answer {
+        let text = serde_json::to_string_pretty(proposal).unwrap();
+        self.call(Call::propose(text)).await
+    }
+
     /// Submits a document under a key.
     pub(crate) async fn submit_once(&self, document: &Value, key: &str) -> Answer {
         self.call(Call::submit(document.to_string()).key(key)).await
