@@ -10,6 +10,7 @@ mod claims;
 mod header;
 pub mod jwks;
 mod jws;
+mod scope;
 mod watermark;
 
 use cl_host::identity::PeerId;
@@ -19,10 +20,8 @@ pub use self::caller::{Caller, Method, TenantName};
 pub use self::claims::{LEEWAY_SECONDS, TokenPolicy};
 pub use self::header::Bearer;
 pub use self::jwks::KeySet;
+pub use self::scope::Scope;
 pub use self::watermark::{Moment, Watermark};
-
-/// The scope that submitting and reading requests needs.
-pub const REQUEST_SCOPE: &str = "context.request";
 
 /// Why a caller is not let in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -33,9 +32,9 @@ pub enum Refused {
     /// The token, or the header that holds it, is not good.
     #[error("token: {0}")]
     Token(#[from] InvalidToken),
-    /// The token is good, and does not allow this.
+    /// The token is good, and has not the scope that this needs.
     #[error("the token lacks the scope")]
-    Scope,
+    Scope(Scope),
     /// The certificate is good, and is no client's.
     #[error("the certificate is no client's")]
     Certificate,
@@ -101,7 +100,7 @@ impl Authenticator {
         let policy = self.tokens.as_ref();
         let policy = policy.ok_or(InvalidToken::NotConfigured)?;
         let thumbprint = peer.map(|peer| &peer.thumbprint);
-        verify(bearer.token(), policy, keys, thumbprint, now)
+        Ok(verify(bearer.token(), policy, keys, thumbprint, now)?)
     }
 }
 
@@ -112,7 +111,7 @@ pub fn verify(
     keys: &KeySet,
     certificate: Option<&[u8; 32]>,
     now: Moment,
-) -> Result<Caller, Refused> {
+) -> Result<Caller, InvalidToken> {
     let payload = jws::verified_payload(token, keys)?;
     claims::caller(&payload, policy, certificate, now)
 }

@@ -16,8 +16,11 @@ use rustls::pki_types::pem::PemObject;
 use zeroize::Zeroizing;
 
 use crate::auth::TokenPolicy;
+use crate::bundles::Bundles;
 use crate::engine::Engine;
 use crate::keyfile::KeySetFile;
+use crate::proposals::Proposals;
+use crate::receipts::Receipts;
 use crate::store::KvStore;
 use crate::{Deps, PROCESS};
 
@@ -35,6 +38,18 @@ pub struct Config {
     /// Address of the policy engine, `host:port`.
     #[arg(long, env = "CL_POLICY_ENGINE_ADDR")]
     pub policy_engine_addr: String,
+
+    /// Address of the bundle issuer, `host:port`; without it no bundle can be redeemed.
+    #[arg(long, env = "CL_BUNDLE_ISSUER_ADDR")]
+    pub bundle_issuer_addr: Option<String>,
+
+    /// Address of the receipt store, `host:port`; without it no receipt can be read.
+    #[arg(long, env = "CL_RECEIPT_STORE_ADDR")]
+    pub receipt_store_addr: Option<String>,
+
+    /// Address of the vault, `host:port`; without it nothing can be proposed.
+    #[arg(long, env = "CL_VAULT_ADDR")]
+    pub vault_addr: Option<String>,
 
     /// Issuer of access tokens, exactly as in `iss`; without it only client certificates count.
     #[arg(long, env = "CL_TOKEN_ISSUER", requires = "token_audience")]
@@ -87,25 +102,29 @@ impl Config {
         };
         let public_url = self.public_url.map(|url| checked_url(&url)).transpose()?;
 
+        let to = |address, path| channel(host, address, path);
+        let to_issuer = |address| to(address, "exchange/cl-bundle-issuer");
+        let to_receipts = |address| to(address, "exchange/cl-receipt-store");
+        let to_vault = |address| to(address, "vault/cl-vault");
+        let bundles = self.bundle_issuer_addr.map(to_issuer).transpose()?;
+        let receipts = self.receipt_store_addr.map(to_receipts).transpose()?;
+        let proposals = self.vault_addr.map(to_vault).transpose()?;
+        let engine = Engine::new(to(self.policy_engine_addr, "exchange/cl-policy-engine")?);
+
         let data = self
             .data_dir
             .unwrap_or_else(|| home.join("data").join(PROCESS));
         std::fs::create_dir_all(&data)?;
-        let engine: Arc<dyn KvEngine> = Arc::new(RocksEngine::open(&data)?);
-        let sealed = Sealed::open(engine, kek, Arc::new(SystemRandom::new()))?;
-
-        let trust_domain = host.credentials.own().id.trust_domain().to_owned();
-        let target = Target {
-            address: self.policy_engine_addr,
-            id: format!("spiffe://{trust_domain}/exchange/cl-policy-engine").parse()?,
-        };
-        let credentials = Arc::clone(&host.credentials);
-        let channel = PeerChannel::new(target, credentials, ClientLimits::default())?;
+        let kv: Arc<dyn KvEngine> = Arc::new(RocksEngine::open(&data)?);
+        let sealed = Sealed::open(kv, kek, Arc::new(SystemRandom::new()))?;
         Ok(Deps {
-            trust_domain,
+            trust_domain: host.credentials.own().id.trust_domain().to_owned(),
             tokens,
             key_set_interval: KEY_SET_INTERVAL,
-            engine: Engine::new(channel),
+            engine,
+            bundles: bundles.map(Bundles::new),
+            receipts: receipts.map(Receipts::new),
+            proposals: proposals.map(Proposals::new),
             store: Arc::new(KvStore::new(sealed)),
             sweep_interval: SWEEP_INTERVAL,
             clock: Arc::clone(&host.clock),
@@ -118,6 +137,19 @@ impl Config {
             tasks: host.tasks.clone(),
         })
     }
+}
+
+/// A channel to the process with this SPIFFE path in the gateway's own trust domain.
+fn channel(host: &Host, address: String, path: &str) -> Result<PeerChannel, BoxError> {
+    let own = host.credentials.own();
+    let id = format!("spiffe://{}/{path}", own.id.trust_domain()).parse()?;
+    let credentials = Arc::clone(&host.credentials);
+    let target = Target { address, id };
+    Ok(PeerChannel::new(
+        target,
+        credentials,
+        ClientLimits::default(),
+    )?)
 }
 
 /// Loads the store's key, and refuses one that is the TLS key too.

@@ -1,17 +1,19 @@
 //! The policy engine, as the gateway needs it.
 
+use std::time::Duration;
+
 use cl_host::client::PeerChannel;
 use cl_host::deadline::Deadline;
-use cl_model::refusal;
 use cl_model::urn::{BundleId, RequestId};
 use cl_wire::policy::v1 as wire;
 use cl_wire::policy::v1::policy_service_client::PolicyServiceClient;
-use cl_wire::status::{is_reason, reason, retry_delay};
-use tonic::{Code, Request, Status};
+use cl_wire::status::is_reason;
+use tonic::{Code, Status};
 
 use crate::auth::Caller;
 use crate::error::Error;
 use crate::idempotency::OperationId;
+use crate::peer::{Peer, document_refused, refused, within};
 
 /// Where a request stands, as the engine says.
 #[derive(Clone, PartialEq, Eq)]
@@ -74,7 +76,7 @@ impl Engine {
         };
         let call = within(message, deadline);
         let answer = self.client.clone().submit_request(call).await;
-        read(answer.map_err(refused)?.into_inner().status)
+        read(answer.map_err(|status| meant(&status))?.into_inner().status)
     }
 
     /// Reads where a request of the caller's own stands.
@@ -91,19 +93,17 @@ impl Engine {
         };
         let call = within(message, deadline);
         let answer = self.client.clone().get_request(call).await;
-        read(answer.map_err(refused)?.into_inner().status)
+        read(answer.map_err(|status| meant(&status))?.into_inner().status)
     }
 }
 
-fn within<T>(message: T, deadline: Deadline) -> Request<T> {
-    let mut call = Request::new(message);
-    deadline.limit(&mut call);
-    call
+const fn broken(what: &'static str) -> Error {
+    Error::BrokenContract(Peer::PolicyEngine, what)
 }
 
 /// Checks an answer, so that nothing behind this depends on the engine keeping its contract.
 fn read(status: Option<wire::RequestStatus>) -> Result<Standing, Error> {
-    let status = status.ok_or(Error::Engine("no status"))?;
+    let status = status.ok_or(broken("no status"))?;
     let bundle = status.bundle_ref.as_deref().map(BundleId::parse);
     let state = wire::RequestState::try_from(status.state);
     let state = match (state, bundle, status.failure_code) {
@@ -114,51 +114,35 @@ fn read(status: Option<wire::RequestStatus>) -> Result<Standing, Error> {
             State::Failed(code)
         }
         (Ok(wire::RequestState::Expired), None, None) => State::Expired,
-        _ => return Err(Error::Engine("state")),
+        _ => return Err(broken("state")),
     };
     if status.decision.is_empty() {
-        return Err(Error::Engine("no decision"));
+        return Err(broken("no decision"));
     }
     Ok(Standing {
-        request: RequestId::parse(&status.request_ref).ok_or(Error::Engine("request_ref"))?,
+        request: RequestId::parse(&status.request_ref).ok_or(broken("request_ref"))?,
         state,
         decision: status.decision,
         retry_after_seconds: status.retry_after_seconds.filter(|seconds| *seconds > 0),
     })
 }
 
-/// What the engine's refusal means for the caller. Only known reasons pass; whatever else it says
-/// is for the log.
-fn refused(status: Status) -> Error {
-    let reason = reason(&status);
-    let after = retry_delay(&status);
-    let known = match (status.code(), reason.as_deref()) {
-        (Code::InvalidArgument, Some("DOCUMENT_TOO_LARGE")) => Some(Error::DocumentTooLarge),
-        (Code::InvalidArgument, Some(text)) => document_code(text),
-        (Code::NotFound, Some("REQUEST_NOT_FOUND")) => Some(Error::RequestNotFound),
-        (Code::AlreadyExists, Some("REQUEST_ID_CONFLICT")) => Some(Error::RequestIdConflict),
-        // The operation id stands for the key: the same body, but from another client instance.
-        (Code::AlreadyExists, Some("OPERATION_CONFLICT")) => Some(Error::IdempotencyConflict),
-        (Code::Aborted, Some("REQUEST_IN_PROGRESS")) => Some(Error::InProgress(after)),
-        (Code::FailedPrecondition, Some("POLICY_NOT_ACTIVE")) => Some(Error::PolicyNotActive),
-        (Code::ResourceExhausted, _) => Some(Error::RateLimited(after)),
-        (Code::Unavailable, Some("RECEIPT_STORE_UNAVAILABLE")) => {
-            Some(Error::ReceiptStoreUnavailable(after))
-        }
-        (Code::Unavailable, _) => Some(Error::EngineUnavailable(after)),
-        (Code::DeadlineExceeded | Code::Cancelled, _) => Some(Error::DeadlineExceeded),
-        _ => None,
-    };
-    known.unwrap_or(Error::EngineFailed {
-        code: status.code(),
-        reason,
-    })
+/// What the engine's refusal means for the caller.
+fn meant(status: &Status) -> Error {
+    refused(Peer::PolicyEngine, status, known)
 }
 
-fn document_code(text: &str) -> Option<Error> {
-    let mut codes = refusal::Code::ALL.iter();
-    let code = codes.find(|code| code.as_str() == text)?;
-    Some(Error::Document((*code).into()))
+fn known(code: Code, reason: &str, after: Option<Duration>) -> Option<Error> {
+    match (code, reason) {
+        (Code::InvalidArgument, reason) => document_refused("request", reason),
+        (Code::NotFound, "REQUEST_NOT_FOUND") => Some(Error::RequestNotFound),
+        (Code::AlreadyExists, "REQUEST_ID_CONFLICT") => Some(Error::RequestIdConflict),
+        // The operation id stands for the key: the same body, but from another client instance.
+        (Code::AlreadyExists, "OPERATION_CONFLICT") => Some(Error::IdempotencyConflict),
+        (Code::Aborted, "REQUEST_IN_PROGRESS") => Some(Error::InProgress(after)),
+        (Code::FailedPrecondition, "POLICY_NOT_ACTIVE") => Some(Error::PolicyNotActive),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -198,9 +182,9 @@ mod tests {
             let mut answer = answered();
             breaks(&mut answer);
             let error = read(Some(answer)).err();
-            assert!(matches!(error, Some(Error::Engine(_))), "{index}");
+            assert!(matches!(error, Some(Error::BrokenContract(..))), "{index}");
         }
-        assert!(matches!(read(None), Err(Error::Engine(_))));
+        assert!(matches!(read(None), Err(Error::BrokenContract(..))));
     }
 
     #[test]
@@ -251,16 +235,16 @@ mod tests {
             (Code::Internal, "INTERNAL", "INTERNAL"),
             (Code::Unimplemented, "OTHER", "INTERNAL"),
         ] {
-            let error = refused(status(code, reason, "the engine's own words"));
+            let error = meant(&status(code, reason, "the engine's own words"));
             assert_eq!(error.told().reason, told, "{code:?} {reason}");
         }
     }
 
     #[test]
     fn the_engines_pause_is_passed_on() {
-        let pause = std::time::Duration::from_secs(7);
+        let pause = Duration::from_secs(7);
         let asked = StatusBuilder::new(Code::ResourceExhausted, "RATE_LIMITED", "later");
-        let error = refused(asked.retry_delay(pause).build());
+        let error = meant(&asked.retry_delay(pause).build());
         assert_eq!(error.told().retry_after, Some(pause));
     }
 }

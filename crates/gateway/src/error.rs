@@ -9,6 +9,7 @@ use cl_wire::status::StatusBuilder;
 use tonic::{Code, Status};
 
 use crate::auth::Refused;
+use crate::peer::Peer;
 use crate::store::StoreError;
 
 /// When a call that met something passing is worth a repeat.
@@ -37,9 +38,9 @@ pub enum Error {
     /// The document is over the limit.
     #[error("the document is too large")]
     DocumentTooLarge,
-    /// The document violates a rule.
-    #[error(transparent)]
-    Document(#[from] Refusal),
+    /// The document in this field violates a rule.
+    #[error("{0}: {1}")]
+    Document(&'static str, Refusal),
     /// The idempotency key is malformed, or given twice.
     #[error("the idempotency key is malformed")]
     InvalidIdempotencyKey,
@@ -55,6 +56,45 @@ pub enum Error {
     /// Another call decides the same request.
     #[error("another call decides the same request")]
     InProgress(Option<Duration>),
+    /// The caller has no such bundle.
+    #[error("no such bundle")]
+    BundleNotFound,
+    /// The bundle was handed out before.
+    #[error("the bundle was handed out")]
+    BundleReplay,
+    /// The bundle's time is over.
+    #[error("the bundle has expired")]
+    BundleExpired,
+    /// The bundle was ended before its time.
+    #[error("the bundle was revoked")]
+    BundleRevoked,
+    /// Another call with the same key redeems the bundle.
+    #[error("another call redeems the bundle")]
+    RedemptionInProgress(Option<Duration>),
+    /// The receipt is about a bundle that was not handed out.
+    #[error("the bundle was not redeemed")]
+    BundleNotRedeemed,
+    /// The receipt is none that the bundle's contract allows.
+    #[error("the receipt is outside the contract")]
+    ReceiptOutsideContract,
+    /// The bundle was consumed before.
+    #[error("the bundle was consumed")]
+    ReceiptReplayConflict,
+    /// The caller has no such receipt.
+    #[error("no such receipt")]
+    ReceiptNotFound,
+    /// The caller took part in no exchange about this subject.
+    #[error("no such exchange")]
+    ExchangeNotFound,
+    /// The proposal names another submitter.
+    #[error("the submitter is another")]
+    SubmitterMismatch,
+    /// The exchange is too long ago.
+    #[error("the exchange has expired")]
+    ExchangeExpired,
+    /// Nothing is kept about the subject any more.
+    #[error("the subject was erased")]
+    SubjectErased,
     /// The caller's tenant has no active policy.
     #[error("no policy is active")]
     PolicyNotActive,
@@ -64,21 +104,26 @@ pub enum Error {
     /// The gateway has as many calls as it takes.
     #[error("too many calls at a time")]
     Busy,
-    /// No receipt can be written; nothing was stored.
-    #[error("the receipt store is unavailable")]
-    ReceiptStoreUnavailable(Option<Duration>),
-    /// The policy engine is away, or cannot tell yet.
-    #[error("the policy engine is unavailable")]
-    EngineUnavailable(Option<Duration>),
+    /// This peer could not have its receipt written.
+    #[error("the receipt store is unavailable to {0}")]
+    ReceiptStoreUnavailable(Peer, Option<Duration>),
+    /// The peer is away, or cannot tell yet.
+    #[error("{0} is unavailable")]
+    PeerUnavailable(Peer, Option<Duration>),
+    /// The gateway was not told where this peer is.
+    #[error("{0} is not configured")]
+    NotServed(Peer),
     /// The call ran into its deadline.
     #[error("the deadline passed")]
     DeadlineExceeded,
-    /// The policy engine answered what it must not answer.
-    #[error("the policy engine's answer breaks its contract: {0}")]
-    Engine(&'static str),
-    /// The policy engine refused for a reason that no caller causes.
-    #[error("the policy engine failed: {code:?}, {reason:?}")]
-    EngineFailed {
+    /// The peer answered what it must not answer.
+    #[error("an answer of {0} breaks its contract: {1}")]
+    BrokenContract(Peer, &'static str),
+    /// The peer refused for a reason that no caller causes.
+    #[error("{peer} failed: {code:?}, {reason:?}")]
+    PeerFailed {
+        /// Which one.
+        peer: Peer,
         /// How the call ended.
         code: Code,
         /// The stable code that came with it; for the log only.
@@ -162,9 +207,9 @@ impl Error {
             Self::Binding(binding) => told_of_binding(*binding),
             Self::Field { .. } => Told::invalid("INVALID_FIELD", "a field is malformed"),
             Self::DocumentTooLarge => {
-                Told::invalid("DOCUMENT_TOO_LARGE", "the document is over 1048576 bytes")
+                Told::invalid("DOCUMENT_TOO_LARGE", "the document is over its limit")
             }
-            Self::Document(refusal) => {
+            Self::Document(_, refusal) => {
                 let code = refusal.code();
                 Told::invalid(code.as_str(), code.meaning())
             }
@@ -191,6 +236,64 @@ impl Error {
                 "the same request is being decided",
             )
             .retry(after.unwrap_or(RETRY_AFTER)),
+            Self::BundleNotFound => Told::new(Code::NotFound, "BUNDLE_NOT_FOUND", "no such bundle"),
+            Self::BundleReplay => Told::new(
+                Code::FailedPrecondition,
+                "BUNDLE_REPLAY",
+                "the bundle was handed out before",
+            ),
+            Self::BundleExpired => Told::new(
+                Code::FailedPrecondition,
+                "BUNDLE_EXPIRED",
+                "the bundle is no longer valid",
+            ),
+            Self::BundleRevoked => Told::new(
+                Code::FailedPrecondition,
+                "BUNDLE_REVOKED",
+                "the bundle has been revoked",
+            ),
+            Self::RedemptionInProgress(after) => Told::new(
+                Code::Aborted,
+                "REDEMPTION_IN_PROGRESS",
+                "the bundle is being handed out",
+            )
+            .retry(after.unwrap_or(RETRY_AFTER)),
+            Self::BundleNotRedeemed => Told::new(
+                Code::FailedPrecondition,
+                "BUNDLE_NOT_REDEEMED",
+                "the bundle was not handed out",
+            ),
+            Self::ReceiptOutsideContract => Told::new(
+                Code::PermissionDenied,
+                "RECEIPT_OUTSIDE_CONTRACT",
+                "the bundle's contract does not allow this receipt",
+            ),
+            Self::ReceiptReplayConflict => Told::new(
+                Code::AlreadyExists,
+                "RECEIPT_REPLAY_CONFLICT",
+                "the bundle was consumed before",
+            ),
+            Self::ReceiptNotFound => {
+                Told::new(Code::NotFound, "RECEIPT_NOT_FOUND", "no such receipt")
+            }
+            Self::ExchangeNotFound => {
+                Told::new(Code::NotFound, "EXCHANGE_NOT_FOUND", "no such exchange")
+            }
+            Self::SubmitterMismatch => Told::new(
+                Code::PermissionDenied,
+                "SUBMITTER_MISMATCH",
+                "the proposal names another submitter",
+            ),
+            Self::ExchangeExpired => Told::new(
+                Code::FailedPrecondition,
+                "EXCHANGE_EXPIRED",
+                "the exchange is too long ago",
+            ),
+            Self::SubjectErased => Told::new(
+                Code::FailedPrecondition,
+                "SUBJECT_ERASED",
+                "nothing is kept about the subject any more",
+            ),
             Self::PolicyNotActive => Told::new(
                 Code::FailedPrecondition,
                 "POLICY_NOT_ACTIVE",
@@ -207,13 +310,14 @@ impl Error {
                 "too many calls at a time",
             )
             .retry(RETRY_AFTER),
-            Self::ReceiptStoreUnavailable(after) => Told::new(
+            Self::ReceiptStoreUnavailable(_, after) => Told::new(
                 Code::Unavailable,
                 "RECEIPT_STORE_UNAVAILABLE",
-                "no receipt can be written; nothing was stored",
+                "no receipt can be written; repeat the call",
             )
             .retry(after.unwrap_or(RETRY_AFTER)),
-            Self::EngineUnavailable(after) => unavailable(after.unwrap_or(RETRY_AFTER)),
+            Self::PeerUnavailable(_, after) => unavailable(after.unwrap_or(RETRY_AFTER)),
+            Self::NotServed(_) => unavailable(RETRY_AFTER_OPERATOR),
             Self::Store(StoreError::Unavailable(_) | StoreError::Contended) => {
                 unavailable(RETRY_AFTER)
             }
@@ -223,8 +327,8 @@ impl Error {
                 "the call took longer than its deadline",
             )
             .retry(RETRY_AFTER),
-            Self::Engine(_)
-            | Self::EngineFailed { .. }
+            Self::BrokenContract(..)
+            | Self::PeerFailed { .. }
             | Self::Store(StoreError::Corrupt)
             | Self::Internal => Told::new(Code::Internal, "INTERNAL", "internal error"),
         }
@@ -251,17 +355,17 @@ impl Error {
         if let Self::Field { field, rule } = self {
             return Some((FieldPath::new(field), rule));
         }
-        let Self::Document(refusal) = self else {
+        let Self::Document(field, refusal) = self else {
             return None;
         };
-        Some((path_of(refusal.place()?), refusal.code().as_str()))
+        Some((path_of(field, refusal.place()?), refusal.code().as_str()))
     }
 
     /// Whether an operator has to look.
     pub(crate) const fn is_fault(&self) -> bool {
         matches!(
             self,
-            Self::Engine(_) | Self::EngineFailed { .. } | Self::Store(_) | Self::Internal
+            Self::BrokenContract(..) | Self::PeerFailed { .. } | Self::Store(_) | Self::Internal
         )
     }
 }
@@ -274,7 +378,7 @@ fn told_of_caller(refused: Refused) -> Told {
             "CALLER_UNAUTHENTICATED",
             "a valid access token or client certificate is required",
         ),
-        Refused::Scope | Refused::Certificate => Told::new(
+        Refused::Scope(_) | Refused::Certificate => Told::new(
             Code::PermissionDenied,
             "CALLER_NOT_ALLOWED",
             "the credential does not allow this",
@@ -328,10 +432,10 @@ const fn unavailable(after: Duration) -> Told {
     .retry(after)
 }
 
-fn path_of(place: &Place) -> FieldPath {
+fn path_of(field: &'static str, place: &Place) -> FieldPath {
     let within = |path: FieldPath, step: &Step| match step {
         Step::Member(name) => path.field(name),
         Step::Index(index) => path.index(*index),
     };
-    place.steps().iter().fold(FieldPath::new("request"), within)
+    place.steps().iter().fold(FieldPath::new(field), within)
 }

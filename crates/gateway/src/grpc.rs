@@ -6,14 +6,17 @@ use std::time::Duration;
 use cl_host::deadline::Deadline;
 use cl_host::identity::PeerId;
 use cl_host::telemetry::CorrelationId;
-use cl_model::urn::RequestId;
+use cl_model::time::UnixTime;
+use cl_model::urn::{BundleId, ReceiptId, RequestId};
 use cl_wire::exchange::v1 as wire;
 use cl_wire::exchange::v1::exchange_service_server::ExchangeService;
 use http::Extensions;
+use prost_types::Timestamp;
 use tonic::metadata::MetadataValue;
 use tonic::{Request, Response, Status};
 
-use crate::auth::Caller;
+use crate::auth::{Caller, Scope};
+use crate::bundles::{BundleStanding, BundleState, Redeemed};
 use crate::engine::{Standing, State};
 use crate::error::Error;
 use crate::idempotency::IdempotencyKey;
@@ -25,7 +28,7 @@ const REPLAYED: &str = "idempotency-replayed";
 /// For a call that came without the host's deadline, which only a test can make.
 const DEFAULT_DEADLINE: Duration = Duration::from_secs(10);
 
-/// The exchange, for requesters outside.
+/// The exchange, for requesters and recipients outside.
 pub(crate) struct ExchangeRpc {
     gateway: Arc<Gateway>,
 }
@@ -35,10 +38,10 @@ impl ExchangeRpc {
         Self { gateway }
     }
 
-    fn caller<T>(&self, request: &Request<T>) -> Result<Caller, Error> {
+    fn caller<T>(&self, request: &Request<T>, needed: Scope) -> Result<Caller, Error> {
         let headers = request.metadata().as_ref();
         let peer = request.extensions().get::<PeerId>();
-        Ok(self.gateway.caller(headers, peer)?)
+        Ok(self.gateway.caller(headers, peer, needed)?)
     }
 }
 
@@ -50,7 +53,7 @@ impl ExchangeService for ExchangeRpc {
     ) -> Result<Response<wire::SubmitRequestResponse>, Status> {
         let correlation_id = request.extensions().get::<CorrelationId>().copied();
         let submitted = async {
-            let caller = self.caller(&request)?;
+            let caller = self.caller(&request, Scope::Request)?;
             let deadline = deadline(request.extensions());
             let message = request.into_inner();
             let key = key(message.idempotency_key.as_deref())?;
@@ -59,12 +62,9 @@ impl ExchangeService for ExchangeRpc {
         };
         let submitted = submitted.await.map_err(told(correlation_id))?;
         let mut response = Response::new(wire::SubmitRequestResponse {
-            status: Some(submitted.standing.into()),
+            status: Some(submitted.answer.into()),
         });
-        if submitted.is_replay {
-            let yes = MetadataValue::from_static("true");
-            response.metadata_mut().insert(REPLAYED, yes);
-        }
+        mark_replay(&mut response, submitted.is_replay);
         Ok(response)
     }
 
@@ -74,9 +74,10 @@ impl ExchangeService for ExchangeRpc {
     ) -> Result<Response<wire::GetRequestResponse>, Status> {
         let correlation_id = request.extensions().get::<CorrelationId>().copied();
         let standing = async {
-            let caller = self.caller(&request)?;
+            let caller = self.caller(&request, Scope::Request)?;
             let deadline = deadline(request.extensions());
-            let id = request_id(&request.get_ref().request_ref).ok_or(Error::Field {
+            let id = id(&request.get_ref().request_ref, RequestId::parse);
+            let id = id.ok_or(Error::Field {
                 field: "request_ref",
                 rule: "NOT_A_REQUEST_ID",
             })?;
@@ -87,15 +88,126 @@ impl ExchangeService for ExchangeRpc {
             status: Some(standing.into()),
         }))
     }
+
+    async fn redeem_bundle(
+        &self,
+        request: Request<wire::RedeemBundleRequest>,
+    ) -> Result<Response<wire::RedeemBundleResponse>, Status> {
+        let correlation_id = request.extensions().get::<CorrelationId>().copied();
+        let redeemed = async {
+            let caller = self.caller(&request, Scope::Redeem)?;
+            let deadline = deadline(request.extensions());
+            let message = request.get_ref();
+            let bundle = bundle_id(&message.bundle_ref)?;
+            let key = key(message.idempotency_key.as_deref())?;
+            self.gateway.redeem(&caller, &bundle, key, deadline).await
+        };
+        let redeemed = redeemed.await.map_err(told(correlation_id))?;
+        let is_repeat = redeemed.is_repeat;
+        let mut response = Response::new(redeemed.into());
+        mark_replay(&mut response, is_repeat);
+        Ok(response)
+    }
+
+    async fn check_bundle(
+        &self,
+        request: Request<wire::CheckBundleRequest>,
+    ) -> Result<Response<wire::CheckBundleResponse>, Status> {
+        let correlation_id = request.extensions().get::<CorrelationId>().copied();
+        let standing = async {
+            let caller = self.caller(&request, Scope::Redeem)?;
+            let deadline = deadline(request.extensions());
+            let bundle = bundle_id(&request.get_ref().bundle_ref)?;
+            self.gateway.check(&caller, &bundle, deadline).await
+        };
+        let standing = standing.await.map_err(told(correlation_id))?;
+        Ok(Response::new(standing.into()))
+    }
+
+    async fn submit_receipt(
+        &self,
+        request: Request<wire::SubmitReceiptRequest>,
+    ) -> Result<Response<wire::SubmitReceiptResponse>, Status> {
+        let correlation_id = request.extensions().get::<CorrelationId>().copied();
+        let recorded = async {
+            let caller = self.caller(&request, Scope::WriteReceipts)?;
+            let deadline = deadline(request.extensions());
+            let message = request.into_inner();
+            let bundle = bundle_id(&message.bundle_ref)?;
+            let document = Document::take(message.receipt)?;
+            let gateway = &self.gateway;
+            let recorded = gateway.record(&caller, &bundle, &document, None, deadline);
+            Ok((recorded.await?.answer, document))
+        };
+        let (sequence, document) = recorded.await.map_err(told(correlation_id))?;
+        Ok(Response::new(wire::SubmitReceiptResponse {
+            receipt_ref: document.object.id.as_str().to_owned(),
+            sequence,
+        }))
+    }
+
+    async fn get_receipt(
+        &self,
+        request: Request<wire::GetReceiptRequest>,
+    ) -> Result<Response<wire::GetReceiptResponse>, Status> {
+        let correlation_id = request.extensions().get::<CorrelationId>().copied();
+        let recorded = async {
+            let caller = self.caller(&request, Scope::ReadReceipts)?;
+            let deadline = deadline(request.extensions());
+            let id = id(&request.get_ref().receipt_ref, ReceiptId::parse);
+            let id = id.ok_or(Error::Field {
+                field: "receipt_ref",
+                rule: "NOT_A_RECEIPT_ID",
+            })?;
+            self.gateway.receipt(&caller, &id, deadline).await
+        };
+        let recorded = recorded.await.map_err(told(correlation_id))?;
+        Ok(Response::new(wire::GetReceiptResponse {
+            receipt: recorded.bytes,
+            sequence: recorded.sequence,
+        }))
+    }
+
+    async fn submit_proposal(
+        &self,
+        request: Request<wire::SubmitProposalRequest>,
+    ) -> Result<Response<wire::SubmitProposalResponse>, Status> {
+        let correlation_id = request.extensions().get::<CorrelationId>().copied();
+        let proposed = async {
+            let caller = self.caller(&request, Scope::ProposeMemory)?;
+            let deadline = deadline(request.extensions());
+            let document = Document::take(request.into_inner().proposal)?;
+            self.gateway
+                .propose(&caller, document, None, deadline)
+                .await
+        };
+        let proposed = proposed.await.map_err(told(correlation_id))?.answer;
+        Ok(Response::new(wire::SubmitProposalResponse {
+            proposal_ref: proposed.proposal.as_str().to_owned(),
+            proposal: proposed.bytes,
+        }))
+    }
 }
 
-/// A request's id of bounded length.
-pub(crate) fn request_id(text: &str) -> Option<RequestId> {
+/// An id of bounded length.
+pub(crate) fn id<T>(text: &str, parse: impl FnOnce(&str) -> Option<T>) -> Option<T> {
     const MAX_BYTES: usize = 512;
 
-    (text.len() <= MAX_BYTES)
-        .then(|| RequestId::parse(text))
-        .flatten()
+    (text.len() <= MAX_BYTES).then(|| parse(text)).flatten()
+}
+
+fn bundle_id(text: &str) -> Result<BundleId, Error> {
+    id(text, BundleId::parse).ok_or(Error::Field {
+        field: "bundle_ref",
+        rule: "NOT_A_BUNDLE_ID",
+    })
+}
+
+fn mark_replay<T>(response: &mut Response<T>, is_replay: bool) {
+    if is_replay {
+        let yes = MetadataValue::from_static("true");
+        response.metadata_mut().insert(REPLAYED, yes);
+    }
 }
 
 /// The deadline that the host gave a call.
@@ -139,5 +251,44 @@ impl From<Standing> for wire::RequestStatus {
             failure_code,
             retry_after_seconds: standing.retry_after_seconds,
         }
+    }
+}
+
+impl From<Redeemed> for wire::RedeemBundleResponse {
+    fn from(redeemed: Redeemed) -> Self {
+        let delivery = redeemed.delivery;
+        Self {
+            envelope: delivery.envelope,
+            scope_statement: delivery.scope.document,
+            scope_signature: delivery.scope.signature.as_bytes().to_vec(),
+            notes: delivery.notes.document,
+            notes_signature: delivery.notes.signature.as_bytes().to_vec(),
+        }
+    }
+}
+
+impl From<BundleStanding> for wire::CheckBundleResponse {
+    fn from(standing: BundleStanding) -> Self {
+        let state = match standing.state {
+            BundleState::Live => wire::BundleState::Live,
+            BundleState::Redeemed => wire::BundleState::Redeemed,
+            BundleState::Consumed => wire::BundleState::Consumed,
+            BundleState::Revoked => wire::BundleState::Revoked,
+            BundleState::Expired => wire::BundleState::Expired,
+        };
+        Self {
+            state: state.into(),
+            expires_at: Some(timestamp(standing.expires_at)),
+        }
+    }
+}
+
+fn timestamp(time: UnixTime) -> Timestamp {
+    let milliseconds = time.milliseconds();
+    // Below 1,000, so that it fits and the product does too.
+    let rest = i32::try_from(milliseconds.rem_euclid(1000)).unwrap_or(0);
+    Timestamp {
+        seconds: milliseconds.div_euclid(1000),
+        nanos: rest * 1_000_000,
     }
 }

@@ -7,6 +7,7 @@ mod answer;
 mod body;
 mod bounds;
 mod negotiation;
+mod recipients;
 mod status;
 
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use axum::routing::{MethodRouter, get, post};
 use cl_host::identity::PeerId;
 use cl_host::status::is_grpc;
 use cl_host::telemetry::CorrelationId;
+use cl_model::urn::RequestId;
 use http::HeaderName;
 use http::header::HeaderMap;
 use http::request::Parts;
@@ -26,19 +28,33 @@ use percent_encoding::percent_decode_str;
 use tokio::sync::Semaphore;
 
 pub(crate) use self::answer::Answers;
-use crate::auth::Caller;
+use crate::auth::{Caller, Scope};
 use crate::error::{Binding, Error};
 use crate::grpc;
 use crate::idempotency::IdempotencyKey;
 use crate::metrics::{Metrics, Route};
-use crate::service::{Document, Gateway};
+use crate::service::Gateway;
 
 /// Where requests are submitted.
 pub(crate) const REQUESTS: &str = "/context/v1/requests";
+/// Where bundles are, by their ids.
+pub(crate) const BUNDLES: &str = "/context/v1/bundles";
+/// Where receipts are, by their ids.
+pub(crate) const RECEIPTS: &str = "/context/v1/receipts";
+/// Where proposals are submitted.
+pub(crate) const PROPOSALS: &str = "/context/v1/memory-proposals";
+/// Below a bundle: where it stands.
+pub(crate) const STATUS_OF_BUNDLE: &str = "/status";
+/// Below a bundle: where receipts about it are submitted.
+pub(crate) const RECEIPTS_OF_BUNDLE: &str = "/receipts";
 /// Where the capability document is.
 pub(crate) const CAPABILITIES: &str = "/.well-known/context-layer";
 
 const REQUEST: &str = "/context/v1/requests/{id}";
+const BUNDLE: &str = "/context/v1/bundles/{id}";
+const BUNDLE_STATUS: &str = "/context/v1/bundles/{id}/status";
+const BUNDLE_RECEIPTS: &str = "/context/v1/bundles/{id}/receipts";
+const RECEIPT: &str = "/context/v1/receipts/{id}";
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// What the HTTP door is made of.
@@ -57,6 +73,11 @@ pub(crate) fn routes(door: Arc<Door>, grpc: Router) -> Router {
     let http = Router::new()
         .route(REQUESTS, only(post(submit), "POST"))
         .route(REQUEST, only(get(read), "GET, HEAD"))
+        .route(BUNDLE, recipients::redeeming())
+        .route(BUNDLE_STATUS, only(get(recipients::check), "GET, HEAD"))
+        .route(BUNDLE_RECEIPTS, only(post(recipients::record), "POST"))
+        .route(RECEIPT, only(get(recipients::receipt), "GET, HEAD"))
+        .route(PROPOSALS, only(post(recipients::propose), "POST"))
         .route(CAPABILITIES, only(get(capabilities), "GET, HEAD"))
         .with_state(Arc::clone(&door));
     let unknown = Arc::clone(&door);
@@ -92,13 +113,9 @@ async fn bounded(State(door): State<Arc<Door>>, request: Request, next: Next) ->
 async fn submit(State(door): State<Arc<Door>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let answer = async {
-        let caller = door.caller(&parts)?;
-        negotiation::check_version(&parts.headers)?;
-        negotiation::check_content_type(&parts.headers)?;
-        negotiation::check_accept(&parts.headers)?;
-        let key = key(&parts.headers)?;
-        let bytes = body::read(&parts.headers, body).await?;
-        let document = Document::read(&bytes)?;
+        let caller = door.caller(&parts, Scope::Request)?;
+        let key = check_submission(&parts.headers)?;
+        let document = body::document(&parts.headers, body).await?;
         let deadline = grpc::deadline(&parts.extensions);
         door.gateway.submit(&caller, document, key, deadline).await
     };
@@ -111,11 +128,12 @@ async fn submit(State(door): State<Arc<Door>>, request: Request) -> Response {
 async fn read(State(door): State<Arc<Door>>, request: Request) -> Response {
     let (parts, _body) = request.into_parts();
     let answer = async {
-        let caller = door.caller(&parts)?;
+        let caller = door.caller(&parts, Scope::Request)?;
         negotiation::check_version(&parts.headers)?;
         negotiation::check_accept(&parts.headers)?;
         // What is no id of a request names none of the caller's.
-        let id = id_in(parts.uri.path()).ok_or(Error::RequestNotFound)?;
+        let id = id_in(parts.uri.path(), REQUESTS, "", RequestId::parse);
+        let id = id.ok_or(Error::RequestNotFound)?;
         let deadline = grpc::deadline(&parts.extensions);
         door.gateway.standing(&caller, &id, deadline).await
     };
@@ -130,9 +148,9 @@ async fn capabilities(State(door): State<Arc<Door>>) -> Response {
 }
 
 impl Door {
-    fn caller(&self, parts: &Parts) -> Result<Caller, Error> {
+    fn caller(&self, parts: &Parts, needed: Scope) -> Result<Caller, Error> {
         let peer = parts.extensions.get::<PeerId>();
-        Ok(self.gateway.caller(&parts.headers, peer)?)
+        Ok(self.gateway.caller(&parts.headers, peer, needed)?)
     }
 
     fn unknown(&self, request: &Request) -> Response {
@@ -143,11 +161,25 @@ impl Door {
     }
 }
 
-/// The id at the end of a request's path, percent-decoded.
-fn id_in(path: &str) -> Option<cl_model::urn::RequestId> {
-    let segment = path.strip_prefix(REQUESTS)?.strip_prefix('/')?;
+/// The id in a path, between what is above and what is below it, percent-decoded.
+fn id_in<T>(
+    path: &str,
+    above: &str,
+    below: &str,
+    parse: impl FnOnce(&str) -> Option<T>,
+) -> Option<T> {
+    let segment = path.strip_prefix(above)?.strip_prefix('/')?;
+    let segment = segment.strip_suffix(below)?;
     let text = percent_decode_str(segment).decode_utf8().ok()?;
-    grpc::request_id(&text)
+    grpc::id(&text, parse)
+}
+
+/// What a submission's headers must be before its body is read.
+fn check_submission(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Error> {
+    negotiation::check_version(headers)?;
+    negotiation::check_content_type(headers)?;
+    negotiation::check_accept(headers)?;
+    key(headers)
 }
 
 fn key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Error> {
@@ -175,7 +207,7 @@ mod tests {
     fn the_id_is_percent_decoded_once() {
         let id = |segment: &str| {
             let path = format!("{REQUESTS}/{segment}");
-            id_in(&path).map(|id| id.as_str().to_owned())
+            id_in(&path, REQUESTS, "", RequestId::parse).map(|id| id.as_str().to_owned())
         };
         let expected = Some("urn:cl:request:r-1".to_owned());
         assert_eq!(id("urn:cl:request:r-1"), expected);

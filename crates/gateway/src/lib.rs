@@ -1,13 +1,15 @@
-//! The gateway: the one door for requesters outside.
+//! The gateway: the one door for requesters and recipients outside.
 //!
 //! # Role
 //!
 //! It serves the HTTP binding (spec 10) and `contextlayer.exchange.v1.ExchangeService` on one TLS
-//! port. It authenticates callers by access token or client certificate, bounds and strictly reads
-//! what they send, and passes the request's canonical bytes on to the policy engine with the facts
-//! it established, never with the credential. It decides nothing else: whether a caller may know
-//! something is the policy engine's verdict alone. It makes repeats safe by remembering the first
-//! use of each idempotency key.
+//! port. It authenticates callers by access token or client certificate, holds tokens to their
+//! scopes, bounds and strictly reads what callers send, and passes the canonical bytes on with what
+//! it established about the caller, never with the credential: requests to the policy engine,
+//! redemptions and consumers' receipts to the bundle issuer, proposals to the vault. Of the receipt
+//! store it only reads, and shows a receipt to its actor alone. It decides nothing else: whether a
+//! caller may know something is the policy engine's verdict, and whose a bundle is the issuer's. It
+//! makes repeats safe by remembering the first use of each idempotency key.
 //!
 //! # Holds
 //!
@@ -19,20 +21,25 @@
 //!
 //! The token issuer, for who its subjects are: one that lies can act as any principal of any
 //! tenant, within that principal's policy. The authorities of the deployment, for client
-//! certificates. The policy engine, for decisions; its answers are checked for their form, and its
-//! refusals pass only under known codes. Callers are trusted with nothing: their input is bounded,
-//! strict, and never repeated in an answer, a log or a metric.
+//! certificates. The policy engine, for decisions; the bundle issuer, for who may redeem what; the
+//! vault, for what may be proposed; the receipt store, for what was recorded. Their answers are
+//! checked for their form, and their refusals pass only under known codes; recipients verify the
+//! signatures of what is delivered themselves. Callers are trusted with nothing: their input is
+//! bounded, strict, and never repeated in an answer, a log or a metric.
 //!
 //! # A compromise yields
 //!
-//! The requests and decisions that pass through, and the credentials shown meanwhile: whoever
-//! controls this process can act as the principals whose calls it sees, and tell the policy engine
-//! that anyone called. It cannot widen what a principal's policy allows, approve in a person's
-//! name, forge a decision or a receipt, or read a vault.
+//! The requests, decisions, bundles and proposals that pass through, and the credentials shown
+//! meanwhile: whoever controls this process can tell the services behind it that anyone called, and
+//! so act as any principal: ask, redeem what is live for it, report receipts as its own (recorded as
+//! attested by the consumer only), propose, and read the receipts of all tenants. It cannot widen
+//! what a principal's policy allows, approve in a person's name, forge a decision, a bundle or an
+//! authority's receipt, commit a proposal, or read a vault.
 
 #![deny(missing_docs)]
 
 pub mod auth;
+pub mod bundles;
 mod capabilities;
 pub mod config;
 pub mod engine;
@@ -42,6 +49,9 @@ mod http;
 pub mod idempotency;
 pub mod keyfile;
 mod metrics;
+pub mod peer;
+pub mod proposals;
+pub mod receipts;
 mod service;
 pub mod store;
 mod sweep;
@@ -61,23 +71,33 @@ use tokio::sync::Semaphore;
 use tonic::service::Routes;
 
 use crate::auth::{Authenticator, TokenPolicy, Watermark};
+use crate::bundles::Bundles;
+use crate::capabilities::Served;
 use crate::engine::Engine;
 pub use crate::error::Error;
 use crate::grpc::ExchangeRpc;
-use crate::http::{Answers, CAPABILITIES, Door, REQUESTS};
+use crate::http::{Answers, CAPABILITIES, Door, PROPOSALS, REQUESTS};
 use crate::keyfile::KeySetFile;
 use crate::metrics::Metrics;
+use crate::proposals::Proposals;
+use crate::receipts::Receipts;
 use crate::service::Gateway;
 use crate::store::Store;
 
 /// The process's name, in telemetry and for its files.
 pub const PROCESS: &str = "cl-gateway";
 
-/// What is named in metrics; a request's own path is not, since it holds its id.
-const METHODS: [&str; 4] = [
+/// What is named in metrics; paths with an id in them are not.
+const METHODS: [&str; 10] = [
     "/contextlayer.exchange.v1.ExchangeService/SubmitRequest",
     "/contextlayer.exchange.v1.ExchangeService/GetRequest",
+    "/contextlayer.exchange.v1.ExchangeService/RedeemBundle",
+    "/contextlayer.exchange.v1.ExchangeService/CheckBundle",
+    "/contextlayer.exchange.v1.ExchangeService/SubmitReceipt",
+    "/contextlayer.exchange.v1.ExchangeService/GetReceipt",
+    "/contextlayer.exchange.v1.ExchangeService/SubmitProposal",
     REQUESTS,
+    PROPOSALS,
     CAPABILITIES,
 ];
 
@@ -94,6 +114,12 @@ pub struct Deps {
     pub key_set_interval: Duration,
     /// Who decides.
     pub engine: Engine,
+    /// Who hands out bundles, and takes receipts about them; neither is served without it.
+    pub bundles: Option<Bundles>,
+    /// Who keeps receipts; none can be read without it.
+    pub receipts: Option<Receipts>,
+    /// Who takes proposals; none can be made without it.
+    pub proposals: Option<Proposals>,
     /// Its own state.
     pub store: Arc<dyn Store>,
     /// Time between two sweeps of that state.
@@ -136,7 +162,12 @@ pub fn app(deps: Deps) -> App {
         clock: Arc::clone(&deps.clock),
         ids: Arc::clone(&deps.ids),
     };
-    let capabilities = capabilities::document(deps.public_url.as_deref(), tokens.as_ref());
+    let served = Served {
+        bundles: deps.bundles.is_some(),
+        receipts: deps.receipts.is_some(),
+        proposals: deps.proposals.is_some(),
+    };
+    let capabilities = capabilities::document(deps.public_url.as_deref(), tokens.as_ref(), served);
     let gateway = Arc::new(Gateway {
         authenticator: Authenticator {
             trust_domain: deps.trust_domain,
@@ -145,6 +176,9 @@ pub fn app(deps: Deps) -> App {
         keys,
         watermark: Watermark::new(),
         engine: deps.engine,
+        bundles: deps.bundles,
+        receipts: deps.receipts,
+        proposals: deps.proposals,
         store: deps.store,
         clock: deps.clock,
         ids: deps.ids,

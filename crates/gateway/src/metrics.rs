@@ -5,13 +5,20 @@ use cl_host::status::is_grpc;
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Meter};
 
-use crate::http::{CAPABILITIES, REQUESTS};
+use crate::http::{
+    BUNDLES, CAPABILITIES, PROPOSALS, RECEIPTS, RECEIPTS_OF_BUNDLE, REQUESTS, STATUS_OF_BUNDLE,
+};
 
 /// A route by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
     Requests,
     Request,
+    Bundle,
+    BundleStatus,
+    BundleReceipts,
+    Receipt,
+    Proposals,
     Capabilities,
     Exchange,
     Unknown,
@@ -19,16 +26,27 @@ pub(crate) enum Route {
 
 impl Route {
     pub(crate) fn of(path: &str) -> Self {
-        if path == REQUESTS {
-            Self::Requests
-        } else if path == CAPABILITIES {
-            Self::Capabilities
-        } else if path
-            .strip_prefix(REQUESTS)
-            .is_some_and(|rest| rest.starts_with('/'))
-        {
+        match path {
+            REQUESTS => return Self::Requests,
+            PROPOSALS => return Self::Proposals,
+            CAPABILITIES => return Self::Capabilities,
+            _ => {}
+        }
+        let is_below = |above: &str| {
+            let rest = path.strip_prefix(above);
+            rest.is_some_and(|rest| rest.starts_with('/'))
+        };
+        if is_below(REQUESTS) {
             Self::Request
-        } else if path.starts_with("/contextlayer.exchange.v1.ExchangeService/") {
+        } else if is_below(BUNDLES) && path.ends_with(STATUS_OF_BUNDLE) {
+            Self::BundleStatus
+        } else if is_below(BUNDLES) && path.ends_with(RECEIPTS_OF_BUNDLE) {
+            Self::BundleReceipts
+        } else if is_below(BUNDLES) {
+            Self::Bundle
+        } else if is_below(RECEIPTS) {
+            Self::Receipt
+        } else if is_below("/contextlayer.exchange.v1.ExchangeService") {
             Self::Exchange
         } else {
             Self::Unknown
@@ -39,6 +57,11 @@ impl Route {
         match self {
             Self::Requests => "requests",
             Self::Request => "request",
+            Self::Bundle => "bundle",
+            Self::BundleStatus => "bundle_status",
+            Self::BundleReceipts => "bundle_receipts",
+            Self::Receipt => "receipt",
+            Self::Proposals => "memory_proposals",
             Self::Capabilities => "capabilities",
             Self::Exchange => "exchange",
             Self::Unknown => "unknown",

@@ -1,74 +1,31 @@
 //! What the gateway does with a call, whichever door it came through.
 
+mod document;
+mod once;
+
 use std::sync::Arc;
 
 use cl_host::clock::Clock;
 use cl_host::deadline::Deadline;
 use cl_host::identity::PeerId;
 use cl_host::ids::Ids;
-use cl_kv::Version;
-use cl_model::canonical;
-use cl_model::document::MAX_DOCUMENT_BYTES;
-use cl_model::json::{self, Limits};
-use cl_model::object::{ContextRequest, ProtocolObject};
-use cl_model::policy::Asked;
-use cl_model::urn::RequestId;
+use cl_model::object::{ContextRequest, MemoryUpdateProposal, Receipt};
+use cl_model::urn::{BundleId, ReceiptId, RequestId};
 use http::HeaderMap;
-use serde_json::Value;
 
-use crate::auth::{Authenticator, Caller, Refused, Watermark};
+pub(crate) use self::document::{Document, Submittable};
+pub(crate) use self::once::Done;
+use self::once::Operation;
+use crate::auth::{Authenticator, Caller, Refused, Scope, Watermark};
+use crate::bundles::{BundleStanding, Bundles, Redeemed};
 use crate::engine::{Engine, Standing};
 use crate::error::Error;
-use crate::idempotency::{Fingerprint, IdempotencyKey, OperationId, Record};
+use crate::idempotency::IdempotencyKey;
 use crate::keyfile::KeySetFile;
-use crate::store::{Place, Store, StoreError, blocking};
-
-/// The operation behind `POST /context/v1/requests` and `ExchangeService.SubmitRequest`.
-const SUBMIT_REQUEST: &str = "submit_request";
-
-/// How often a call looks again when others change the same record.
-const ATTEMPTS: usize = 8;
-
-/// A request document that fits its closed schema, in canonical form.
-pub(crate) struct Document(Vec<u8>);
-
-impl Document {
-    /// Reads a document in any form of strict JSON.
-    pub(crate) fn read(bytes: &[u8]) -> Result<Self, Error> {
-        let value = Self::value(bytes)?;
-        Ok(Self(canonical::to_text(&value).into_bytes()))
-    }
-
-    /// Takes a document that must be canonical already.
-    pub(crate) fn take(bytes: Vec<u8>) -> Result<Self, Error> {
-        let value = Self::value(&bytes)?;
-        if canonical::to_text(&value).as_bytes() != bytes {
-            return Err(Error::Field {
-                field: "request",
-                rule: "NOT_CANONICAL",
-            });
-        }
-        Ok(Self(bytes))
-    }
-
-    fn value(bytes: &[u8]) -> Result<Value, Error> {
-        if bytes.len() > MAX_DOCUMENT_BYTES {
-            return Err(Error::DocumentTooLarge);
-        }
-        let value = json::parse(bytes, Limits::network(MAX_DOCUMENT_BYTES))?;
-        // First what has a code of its own, then the schema as a whole.
-        Asked::read(&value)?;
-        ContextRequest::read(&value)?;
-        Ok(value)
-    }
-}
-
-/// An answered submission.
-pub(crate) struct Submitted {
-    pub(crate) standing: Standing,
-    /// Whether the same key got its answer before.
-    pub(crate) is_replay: bool,
-}
+use crate::peer::Peer;
+use crate::proposals::{Proposals, Proposed};
+use crate::receipts::{Receipts, Recorded};
+use crate::store::Store;
 
 /// The gateway.
 pub(crate) struct Gateway {
@@ -76,17 +33,21 @@ pub(crate) struct Gateway {
     pub(crate) keys: Option<Arc<KeySetFile>>,
     pub(crate) watermark: Watermark,
     pub(crate) engine: Engine,
+    pub(crate) bundles: Option<Bundles>,
+    pub(crate) receipts: Option<Receipts>,
+    pub(crate) proposals: Option<Proposals>,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn Ids>,
 }
 
 impl Gateway {
-    /// Who is calling.
+    /// Who is calling, with a credential that is good for `needed`.
     pub(crate) fn caller(
         &self,
         headers: &HeaderMap,
         peer: Option<&PeerId>,
+        needed: Scope,
     ) -> Result<Caller, Refused> {
         let (now, stepped_back) = self.watermark.observe(self.clock.now_unix_ms());
         if stepped_back {
@@ -95,6 +56,8 @@ impl Gateway {
         let keys = self.keys.as_ref().map(|file| file.current());
         let keys = keys.unwrap_or_default();
         let caller = self.authenticator.caller(headers, peer, &keys, now);
+        // Last, so that only a good credential learns what it lacks.
+        let caller = caller.and_then(|caller| caller.check(needed).map(|()| caller));
         if let Err(refused) = &caller {
             tracing::debug!(cause = %refused, "caller refused");
         }
@@ -105,47 +68,18 @@ impl Gateway {
     pub(crate) async fn submit(
         &self,
         caller: &Caller,
-        document: Document,
+        document: Document<ContextRequest>,
         key: Option<IdempotencyKey>,
         deadline: Deadline,
-    ) -> Result<Submitted, Error> {
-        let Some(key) = key else {
-            let operation_id = self.operation_id()?;
-            let standing = self
-                .engine
-                .submit(caller, document.0, &operation_id, deadline);
-            return Ok(Submitted {
-                standing: standing.await?,
-                is_replay: false,
-            });
-        };
-        let place = Place::of(caller.tenant(), caller.principal(), &key);
-        let fingerprint = Fingerprint::of(SUBMIT_REQUEST, &document.0);
-        let first = Record::new(fingerprint, self.operation_id()?, self.clock.now_unix_ms());
-        let begun = self.begin(place, first).await?;
-        let operation_id = begun.record.operation_id;
+    ) -> Result<Done<Standing>, Error> {
+        let bytes = document.bytes;
+        let operation = Operation::SubmitRequest;
+        let attempt = self.begin(caller, key.as_ref(), operation, &bytes).await?;
         let standing = self
             .engine
-            .submit(caller, document.0, &operation_id, deadline)
+            .submit(caller, bytes, &attempt.operation_id, deadline)
             .await;
-        // A crash before this line leaves the key begun: the next attempt carries the same
-        // operation id, for which the engine decides only once.
-        match standing {
-            Ok(standing) => {
-                let is_replay = begun.record.is_done;
-                self.succeeded(begun).await;
-                Ok(Submitted {
-                    standing,
-                    is_replay,
-                })
-            }
-            Err(error) => {
-                if did_nothing(&error) {
-                    self.undone(begun).await;
-                }
-                Err(error)
-            }
-        }
+        self.end(attempt, standing).await
     }
 
     /// Reads where a request of the caller's own stands.
@@ -158,147 +92,91 @@ impl Gateway {
         self.engine.standing(caller, request, deadline).await
     }
 
-    fn operation_id(&self) -> Result<OperationId, Error> {
-        let uuid = self.ids.uuid().map_err(|_| Error::Internal)?;
-        Ok(uuid.into())
+    /// Has a bundle handed out to the caller. A repeat is the issuer's to allow; the key is
+    /// remembered here so that all attempts are one operation, and the key no other's.
+    pub(crate) async fn redeem(
+        &self,
+        caller: &Caller,
+        bundle: &BundleId,
+        key: Option<IdempotencyKey>,
+        deadline: Deadline,
+    ) -> Result<Redeemed, Error> {
+        let bundles = self.bundles()?;
+        let operation = Operation::RedeemBundle(bundle);
+        let attempt = self.begin(caller, key.as_ref(), operation, b"").await?;
+        let operation_id = attempt.operation_id;
+        let redeemed = bundles
+            .redeem(caller, bundle, key.as_ref(), &operation_id, deadline)
+            .await;
+        Ok(self.end(attempt, redeemed).await?.answer)
     }
 
-    /// Takes a key into use, or joins the use that it has already. Of several calls at the same
-    /// moment, one makes the record, and the others find it: all carry its operation id.
-    async fn begin(&self, place: Place, first: Record) -> Result<Begun, Error> {
-        let now_unix_ms = self.clock.now_unix_ms();
-        blocking(&self.store, move |store| {
-            for _ in 0..ATTEMPTS {
-                match begin_once(store, &place, first, now_unix_ms) {
-                    Err(StoreError::Contended) => {}
-                    Ok(None) => return Ok(None),
-                    Ok(Some((record, version))) => {
-                        return Ok(Some(Begun {
-                            place,
-                            record,
-                            version,
-                        }));
-                    }
-                    Err(error) => return Err(error),
-                }
-            }
-            Err(StoreError::Contended)
-        })
-        .await?
-        .ok_or(Error::IdempotencyConflict)
+    /// Reads where a bundle of the caller's stands.
+    pub(crate) async fn check(
+        &self,
+        caller: &Caller,
+        bundle: &BundleId,
+        deadline: Deadline,
+    ) -> Result<BundleStanding, Error> {
+        self.bundles()?.check(caller, bundle, deadline).await
     }
 
-    /// Remembers that the key has its answer. If that fails the answer is still right: a repeat is
-    /// answered the same way, only without saying that it is one.
-    async fn succeeded(&self, begun: Begun) {
-        if begun.record.is_done {
-            return;
+    /// Has a receipt of the caller's about a bundle recorded, and tells its place in the log.
+    pub(crate) async fn record(
+        &self,
+        caller: &Caller,
+        bundle: &BundleId,
+        document: &Document<Receipt>,
+        key: Option<IdempotencyKey>,
+        deadline: Deadline,
+    ) -> Result<Done<u64>, Error> {
+        let bundles = self.bundles()?;
+        let bytes = document.bytes.clone();
+        let operation = Operation::SubmitReceipt(bundle);
+        let attempt = self.begin(caller, key.as_ref(), operation, &bytes).await?;
+        let sequence = bundles
+            .record(caller, bundle, &document.object.id, bytes, deadline)
+            .await;
+        self.end(attempt, sequence).await
+    }
+
+    /// Reads a receipt that the caller is the actor of.
+    pub(crate) async fn receipt(
+        &self,
+        caller: &Caller,
+        receipt: &ReceiptId,
+        deadline: Deadline,
+    ) -> Result<Recorded, Error> {
+        let receipts = self.receipts.as_ref();
+        let receipts = receipts.ok_or(Error::NotServed(Peer::ReceiptStore))?;
+        let recorded = receipts.read(caller.tenant(), receipt, deadline).await?;
+        if recorded.actor != *caller.principal() {
+            return Err(Error::ReceiptNotFound);
         }
-        let done = Record {
-            is_done: true,
-            ..begun.record
-        };
-        let marked = blocking(&self.store, move |store| {
-            match store.put(&begun.place, &done, Some(begun.version)) {
-                Err(StoreError::Contended) => mark_joined_done(store, &begun.place, done),
-                other => other.map(|_| ()),
-            }
-        });
-        if let Err(error) = marked.await {
-            tracing::warn!(%error, "an idempotency key was not marked as done");
-        }
+        Ok(recorded)
     }
 
-    /// Frees a key whose only attempt did nothing. If that fails, the key stays with its document.
-    async fn undone(&self, begun: Begun) {
-        if begun.record.is_joined || begun.record.is_done {
-            return;
-        }
-        let freed = blocking(&self.store, move |store| {
-            match store.forget(&begun.place, &begun.record, begun.version) {
-                Err(StoreError::Contended) => Ok(()),
-                other => other,
-            }
-        });
-        if let Err(error) = freed.await {
-            tracing::warn!(%error, "an idempotency key was not freed");
-        }
+    /// Submits a proposal, once for each key.
+    pub(crate) async fn propose(
+        &self,
+        caller: &Caller,
+        document: Document<MemoryUpdateProposal>,
+        key: Option<IdempotencyKey>,
+        deadline: Deadline,
+    ) -> Result<Done<Proposed>, Error> {
+        let proposals = self.proposals.as_ref();
+        let proposals = proposals.ok_or(Error::NotServed(Peer::Vault))?;
+        let bytes = document.bytes;
+        let operation = Operation::SubmitProposal;
+        let attempt = self.begin(caller, key.as_ref(), operation, &bytes).await?;
+        let proposed = proposals
+            .submit(caller, bytes, &attempt.operation_id, deadline)
+            .await;
+        self.end(attempt, proposed).await
     }
-}
 
-/// A key in use by this call.
-struct Begun {
-    place: Place,
-    record: Record,
-    version: Version,
-}
-
-/// `None` when the key stands for something else.
-fn begin_once(
-    store: &dyn Store,
-    place: &Place,
-    first: Record,
-    now_unix_ms: i64,
-) -> Result<Option<(Record, Version)>, StoreError> {
-    let Some((found, version)) = store.find(place)? else {
-        let version = store.put(place, &first, None)?;
-        return Ok(Some((first, version)));
-    };
-    if found.expires_at_unix_ms <= now_unix_ms {
-        let version = store.put(place, &first, Some(version))?;
-        return Ok(Some((first, version)));
-    }
-    if found.fingerprint != first.fingerprint {
-        return Ok(None);
-    }
-    if found.is_joined || found.is_done {
-        return Ok(Some((found, version)));
-    }
-    // From here on the first call cannot free the key under this one.
-    let joined = Record {
-        is_joined: true,
-        ..found
-    };
-    let version = store.put(place, &joined, Some(version))?;
-    Ok(Some((joined, version)))
-}
-
-/// Another call joined meanwhile; the record is still this operation's, and joined for good.
-fn mark_joined_done(store: &dyn Store, place: &Place, done: Record) -> Result<(), StoreError> {
-    match store.find(place)? {
-        Some((found, version)) if found.operation_id == done.operation_id && !found.is_done => {
-            let done = Record {
-                is_done: true,
-                ..found
-            };
-            store.put(place, &done, Some(version)).map(|_| ())
-        }
-        Some(_) | None => Ok(()),
-    }
-}
-
-/// Whether the engine certainly stored nothing, so that the key may stand for something else.
-fn did_nothing(error: &Error) -> bool {
-    match error {
-        Error::Document(_)
-        | Error::DocumentTooLarge
-        | Error::RequestIdConflict
-        | Error::PolicyNotActive
-        | Error::RateLimited(_)
-        | Error::ReceiptStoreUnavailable(_) => true,
-        Error::Refused(_)
-        | Error::Binding(_)
-        | Error::Field { .. }
-        | Error::InvalidIdempotencyKey
-        | Error::IdempotencyConflict
-        | Error::RequestNotFound
-        | Error::InProgress(_)
-        | Error::Busy
-        | Error::EngineUnavailable(_)
-        | Error::DeadlineExceeded
-        | Error::Engine(_)
-        | Error::EngineFailed { .. }
-        | Error::Store(_)
-        | Error::Internal => false,
+    fn bundles(&self) -> Result<&Bundles, Error> {
+        let bundles = self.bundles.as_ref();
+        bundles.ok_or(Error::NotServed(Peer::BundleIssuer))
     }
 }

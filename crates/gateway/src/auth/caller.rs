@@ -7,6 +7,9 @@ use cl_wire::policy::v1::authenticated_facts::BoundKey;
 use cl_wire::policy::v1::{Assurance, AuthenticatedFacts, AuthenticationMethod};
 use data_encoding::BASE64URL_NOPAD;
 
+use super::Refused;
+use super::scope::{Scope, Scopes};
+
 /// A tenant: 1 to 63 characters of `a-z`, `0-9` and `-`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TenantName(String);
@@ -50,6 +53,7 @@ pub struct Caller {
     pub(super) client_instance: Reference,
     pub(super) method: Method,
     pub(super) certificate: Option<[u8; 32]>,
+    pub(super) scopes: Scopes,
 }
 
 impl Caller {
@@ -71,6 +75,14 @@ impl Caller {
     /// How it authenticated.
     pub fn method(&self) -> Method {
         self.method
+    }
+
+    /// Whether the credential is good for operations of this scope.
+    pub fn check(&self, needed: Scope) -> Result<(), Refused> {
+        if self.scopes.contains(needed) {
+            return Ok(());
+        }
+        Err(Refused::Scope(needed))
     }
 
     /// What the policy engine is told. Nobody here knows how the credential was given out beyond

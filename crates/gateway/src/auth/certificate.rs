@@ -5,6 +5,7 @@ use cl_model::scalar::Reference;
 
 use super::Refused;
 use super::caller::{Caller, Method, TenantName};
+use super::scope::Scopes;
 
 const CLIENT_ZONE: &str = "client";
 
@@ -23,6 +24,8 @@ pub(super) fn caller(peer: &PeerId, trust_domain: &str) -> Result<Caller, Refuse
         client_instance: id,
         method: Method::Mtls,
         certificate: Some(peer.thumbprint),
+        // A certificate names no scopes: it stands for the client as a whole.
+        scopes: Scopes::all(),
     })
 }
 

@@ -4,9 +4,10 @@ use cl_model::scalar::Reference;
 use data_encoding::BASE64URL_NOPAD;
 use serde_json::{Map, Value};
 
+use super::InvalidToken;
 use super::caller::{Caller, Method, TenantName};
+use super::scope::Scopes;
 use super::watermark::Moment;
-use super::{InvalidToken, REQUEST_SCOPE, Refused};
 
 /// How far the clocks of issuer and gateway may be apart, the same for `exp`, `nbf` and `iat`.
 pub const LEEWAY_SECONDS: i64 = 30;
@@ -34,24 +35,19 @@ pub(super) fn caller(
     policy: &TokenPolicy,
     certificate: Option<&[u8; 32]>,
     now: Moment,
-) -> Result<Caller, Refused> {
+) -> Result<Caller, InvalidToken> {
     if text(claims, "iss")? != Some(policy.issuer.as_str()) || !is_for(claims, &policy.audience) {
-        return Err(InvalidToken::IssuerOrAudience.into());
+        return Err(InvalidToken::IssuerOrAudience);
     }
     check_times(claims, now)?;
-    let caller = Caller {
+    Ok(Caller {
         certificate: bound_certificate(claims, certificate)?,
         tenant: tenant(claims)?,
         principal: reference(claims, "sub")?.ok_or(InvalidToken::Claims)?,
         client_instance: client_instance(claims)?,
         method: Method::OAuth2,
-    };
-    // Last, so that only a good token learns what it lacks.
-    let scope = text(claims, "scope")?.unwrap_or_default();
-    if !scope.split(' ').any(|granted| granted == REQUEST_SCOPE) {
-        return Err(Refused::Scope);
-    }
-    Ok(caller)
+        scopes: Scopes::parse(text(claims, "scope")?.unwrap_or_default()),
+    })
 }
 
 /// Equality with the one string, or with one string of an array of strings (RFC 7519 4.1.3).

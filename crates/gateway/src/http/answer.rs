@@ -9,29 +9,35 @@ use cl_host::clock::Clock;
 use cl_host::ids::Ids;
 use cl_host::status::DEADLINE_EXCEEDED;
 use cl_model::canonical;
+use cl_model::delivery;
 use cl_model::json::read::ToJson;
-use cl_model::object::{ErrorObject, ErrorType};
+use cl_model::object::{ErrorObject, ErrorType, ProposalStatus, Receipt};
 use cl_model::part::{Issuer, SpecVersion};
 use cl_model::scalar::{ReasonCode, Text};
 use cl_model::time::UnixTime;
-use cl_model::urn::ErrorId;
+use cl_model::urn::{BundleId, ErrorId};
 use http::header::{
     ALLOW, CACHE_CONTROL, CONTENT_TYPE, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE,
     X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderName, HeaderValue, StatusCode};
+use serde_json::json;
 use tonic::Status;
 
-use super::negotiation::{MEDIA_TYPE, VERSION, VERSION_HEADER};
-use super::{REQUESTS, status};
-use crate::auth::{REQUEST_SCOPE, Refused};
+use super::negotiation::{BundleForm, MEDIA_TYPE, VERSION, VERSION_HEADER};
+use super::{RECEIPTS, REQUESTS, status};
+use crate::auth::Refused;
+use crate::bundles::{BundleStanding, Redeemed};
 use crate::engine::{Standing, State};
 use crate::error::{Binding, Error, Told};
-use crate::service::Submitted;
+use crate::proposals::Proposed;
+use crate::receipts::Recorded;
+use crate::service::{Document, Done};
 
 const STATE: HeaderName = HeaderName::from_static("context-layer-state");
 const BUNDLE: HeaderName = HeaderName::from_static("context-layer-bundle");
 const FAILURE: HeaderName = HeaderName::from_static("context-layer-failure");
+const SEQUENCE: HeaderName = HeaderName::from_static("context-layer-sequence");
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 const NO_STORE: &str = "no-store";
@@ -51,19 +57,17 @@ pub(crate) struct Answers {
 
 impl Answers {
     /// Answers a submission: 202 while a person has to approve, else 201.
-    pub(super) fn submitted(&self, submitted: Submitted) -> Response {
-        let status = match submitted.standing.state {
+    pub(super) fn submitted(&self, submitted: Done<Standing>) -> Response {
+        let status = match submitted.answer.state {
             State::PendingApproval => StatusCode::ACCEPTED,
             State::Decided | State::Issued(_) | State::Failed(_) | State::Expired => {
                 StatusCode::CREATED
             }
         };
-        let location = format!("{REQUESTS}/{}", submitted.standing.request);
-        let mut response = self.standing_with(status, submitted.standing);
+        let location = format!("{REQUESTS}/{}", submitted.answer.request);
+        let mut response = self.standing_with(status, submitted.answer);
         insert(&mut response, LOCATION, &location);
-        if submitted.is_replay {
-            insert(&mut response, REPLAYED, "true");
-        }
+        mark_replay(&mut response, submitted.is_replay);
         response
     }
 
@@ -92,6 +96,65 @@ impl Answers {
             State::Expired => "expired",
         };
         insert(&mut response, STATE, name);
+        response
+    }
+
+    /// Answers a redemption, with the bytes as they were signed.
+    pub(super) fn redeemed(&self, redeemed: Redeemed, form: BundleForm) -> Response {
+        let mut response = match form {
+            BundleForm::Envelope => answer(StatusCode::OK, redeemed.delivery.envelope, NO_STORE),
+            BundleForm::Delivery => {
+                let text = redeemed.delivery.to_text();
+                let mut response = answer(StatusCode::OK, text.into_bytes(), NO_STORE);
+                insert(&mut response, CONTENT_TYPE, delivery::MEDIA_TYPE);
+                response
+            }
+        };
+        mark_replay(&mut response, redeemed.is_repeat);
+        response
+    }
+
+    /// Answers a check of a bundle.
+    pub(super) fn bundle_standing(&self, bundle: &BundleId, standing: BundleStanding) -> Response {
+        let document = json!({
+            "bundle_ref": bundle.as_str(),
+            "state": standing.state.as_str(),
+            "expires_at": standing.expires_at.to_string(),
+        });
+        let bytes = canonical::to_text(&document).into_bytes();
+        answer(StatusCode::OK, bytes, NO_STORE)
+    }
+
+    /// Answers a recorded receipt.
+    pub(super) fn recorded(&self, recorded: Done<u64>, document: Document<Receipt>) -> Response {
+        let location = format!("{RECEIPTS}/{}", document.object.id);
+        let mut response = answer(StatusCode::CREATED, document.bytes, NO_STORE);
+        insert(&mut response, LOCATION, &location);
+        insert(&mut response, SEQUENCE, &recorded.answer.to_string());
+        mark_replay(&mut response, recorded.is_replay);
+        response
+    }
+
+    /// Answers a read of a receipt.
+    pub(super) fn receipt(&self, recorded: Recorded) -> Response {
+        let mut response = answer(StatusCode::OK, recorded.bytes, NO_STORE);
+        insert(&mut response, SEQUENCE, &recorded.sequence.to_string());
+        response
+    }
+
+    /// Answers a proposal: 202 while it waits, else 201. There is no resource to read it again.
+    pub(super) fn proposed(&self, proposed: Done<Proposed>) -> Response {
+        let status = match proposed.answer.status {
+            ProposalStatus::PendingValidation | ProposalStatus::PendingApproval => {
+                StatusCode::ACCEPTED
+            }
+            ProposalStatus::Approved
+            | ProposalStatus::Rejected
+            | ProposalStatus::Committed
+            | ProposalStatus::Expired => StatusCode::CREATED,
+        };
+        let mut response = answer(status, proposed.answer.bytes, NO_STORE);
+        mark_replay(&mut response, proposed.is_replay);
         response
     }
 
@@ -161,8 +224,9 @@ fn challenge(refused: Refused) -> Option<String> {
     match refused {
         Refused::NoCredential => Some("Bearer".to_owned()),
         Refused::Token(_) => Some("Bearer error=\"invalid_token\"".to_owned()),
-        Refused::Scope => Some(format!(
-            "Bearer error=\"insufficient_scope\", scope=\"{REQUEST_SCOPE}\""
+        Refused::Scope(needed) => Some(format!(
+            "Bearer error=\"insufficient_scope\", scope=\"{}\"",
+            needed.as_str()
         )),
         Refused::Certificate => None,
     }
@@ -182,6 +246,12 @@ fn answer(status: StatusCode, body: Vec<u8>, caching: &'static str) -> Response 
     insert(&mut response, X_CONTENT_TYPE_OPTIONS, "nosniff");
     insert(&mut response, VERSION_HEADER, VERSION);
     response
+}
+
+fn mark_replay(response: &mut Response, is_replay: bool) {
+    if is_replay {
+        insert(response, REPLAYED, "true");
+    }
 }
 
 /// All values are fixed texts or identifiers of a checked grammar, so none is ever left out.

@@ -1,5 +1,6 @@
 //! Protocol version and media type (spec 10.1).
 
+use cl_model::delivery;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName};
 
@@ -36,38 +37,79 @@ pub(super) fn check_content_type(headers: &HeaderMap) -> Result<(), Binding> {
     Err(Binding::MediaType)
 }
 
-/// Refuses only a header that leaves the media type out. Of several ranges that match, the most
-/// specific one counts (RFC 9110 section 12.5.1).
+/// Refuses only a header that leaves the media type out.
 pub(super) fn check_accept(headers: &HeaderMap) -> Result<(), Binding> {
-    let mut best: Option<(u8, bool)> = None;
+    let wanted = wanted(headers, MEDIA_TYPE)?;
+    if wanted.weight > 0.0 {
+        return Ok(());
+    }
+    Err(Binding::NotAcceptable)
+}
+
+/// The two forms of a bundle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BundleForm {
+    /// The envelope alone, in the protocol's media type.
+    Envelope,
+    /// All of the delivery, in its own media type.
+    Delivery,
+}
+
+/// Which form a caller wants: the delivery only if it is named, and not less wanted.
+pub(super) fn bundle_form(headers: &HeaderMap) -> Result<BundleForm, Binding> {
+    let envelope = wanted(headers, MEDIA_TYPE)?;
+    let delivery = wanted(headers, delivery::MEDIA_TYPE)?;
+    if delivery.is_named && delivery.weight > 0.0 && delivery.weight >= envelope.weight {
+        return Ok(BundleForm::Delivery);
+    }
+    if envelope.weight > 0.0 {
+        return Ok(BundleForm::Envelope);
+    }
+    Err(Binding::NotAcceptable)
+}
+
+/// How much a media type is wanted.
+struct Wanted {
+    /// 0 means not at all.
+    weight: f64,
+    /// By its own name, and not by a range.
+    is_named: bool,
+}
+
+/// Of several ranges that match, the most specific one counts (RFC 9110 section 12.5.1).
+fn wanted(headers: &HeaderMap, media_type: &str) -> Result<Wanted, Binding> {
+    let mut best: Option<(u8, f64)> = None;
     let mut is_asked = false;
     for value in headers.get_all(ACCEPT) {
         let text = value.to_str().map_err(|_| Binding::NotAcceptable)?;
         for range in text.split(',').filter(|range| !range.trim().is_empty()) {
             is_asked = true;
-            let Some(specificity) = specificity(essence(range)) else {
+            let Some(specificity) = specificity(essence(range), media_type) else {
                 continue;
             };
-            let is_better = best.is_none_or(|(found, _)| specificity > found);
-            if is_better {
-                best = Some((specificity, !is_zero_weight(range)));
+            if best.is_none_or(|(found, _)| specificity > found) {
+                best = Some((specificity, weight(range)));
             }
         }
     }
-    match best {
-        Some((_, true)) => Ok(()),
-        None if !is_asked => Ok(()),
-        Some((_, false)) | None => Err(Binding::NotAcceptable),
-    }
+    // Without a header, everything will do.
+    let (specificity, weight) = best.unwrap_or((0, if is_asked { 0.0 } else { 1.0 }));
+    Ok(Wanted {
+        weight,
+        is_named: specificity == NAMED,
+    })
 }
+
+/// How specific a range is that is a media type's own name.
+const NAMED: u8 = 2;
 
 fn essence(text: &str) -> &str {
     text.split(';').next().unwrap_or_default().trim()
 }
 
-fn specificity(range: &str) -> Option<u8> {
-    if range.eq_ignore_ascii_case(MEDIA_TYPE) {
-        return Some(2);
+fn specificity(range: &str, media_type: &str) -> Option<u8> {
+    if range.eq_ignore_ascii_case(media_type) {
+        return Some(NAMED);
     }
     match range {
         "*/*" => Some(0),
@@ -76,14 +118,15 @@ fn specificity(range: &str) -> Option<u8> {
     }
 }
 
-fn is_zero_weight(range: &str) -> bool {
-    range.split(';').skip(1).any(|parameter| {
-        let Some((name, weight)) = parameter.split_once('=') else {
-            return false;
-        };
-        let is_zero = weight.trim().parse().is_ok_and(|weight: f64| weight <= 0.0);
-        name.trim().eq_ignore_ascii_case("q") && is_zero
-    })
+/// The range's `q`, at most 1; one that cannot be read does not count.
+fn weight(range: &str) -> f64 {
+    let parameters = range.split(';').skip(1);
+    let weights = parameters.filter_map(|parameter| {
+        let (name, weight) = parameter.split_once('=')?;
+        let weight: f64 = weight.trim().parse().ok()?;
+        name.trim().eq_ignore_ascii_case("q").then_some(weight)
+    });
+    weights.fold(1.0, f64::min)
 }
 
 #[cfg(test)]
@@ -164,6 +207,45 @@ mod tests {
             &["application/vnd.context-layer+json;q=0.000, application/*"],
         ] {
             assert!(!check(bad), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_delivery_is_given_to_who_names_it() {
+        let form = |values: &[&str]| bundle_form(&headers(ACCEPT, values));
+        let named = delivery::MEDIA_TYPE;
+        for wanted in [
+            &[named][..],
+            &[MEDIA_TYPE, named],
+            &["Application/Vnd.Context-Layer.Delivery+JSON;q=0.5"],
+            &["*/*;q=0.1", named],
+            &[
+                "application/vnd.context-layer+json;q=0.2",
+                "application/vnd.context-layer.delivery+json;q=0.3",
+            ],
+            &["application/vnd.context-layer+json;q=0", named],
+        ] {
+            assert_eq!(form(wanted), Ok(BundleForm::Delivery), "{wanted:?}");
+        }
+        for wanted in [
+            &[][..],
+            &["*/*"],
+            &["application/*"],
+            &[MEDIA_TYPE],
+            &[
+                MEDIA_TYPE,
+                "application/vnd.context-layer.delivery+json;q=0.9",
+            ],
+            &["application/vnd.context-layer.delivery+json;q=0, */*"],
+        ] {
+            assert_eq!(form(wanted), Ok(BundleForm::Envelope), "{wanted:?}");
+        }
+        for wanted in [
+            &["text/html"][..],
+            &["application/vnd.context-layer.delivery+json;q=0"],
+            &["*/*;q=0"],
+        ] {
+            assert_eq!(form(wanted), Err(Binding::NotAcceptable), "{wanted:?}");
         }
     }
 }

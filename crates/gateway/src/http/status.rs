@@ -6,7 +6,7 @@ use tonic::Code;
 use crate::error::Told;
 
 /// Codes that say more than their gRPC code does.
-const FINER: [(&str, StatusCode); 9] = [
+const FINER: [(&str, StatusCode); 15] = [
     ("METHOD_NOT_ALLOWED", StatusCode::METHOD_NOT_ALLOWED),
     ("NOT_ACCEPTABLE", StatusCode::NOT_ACCEPTABLE),
     ("DOCUMENT_TOO_LARGE", StatusCode::PAYLOAD_TOO_LARGE),
@@ -22,6 +22,13 @@ const FINER: [(&str, StatusCode); 9] = [
         "INVALID_RECEIPT_REQUIREMENT",
         StatusCode::UNPROCESSABLE_ENTITY,
     ),
+    // What stands in the way is the state of the object itself, and not a component that is away.
+    ("BUNDLE_REPLAY", StatusCode::CONFLICT),
+    ("BUNDLE_NOT_REDEEMED", StatusCode::CONFLICT),
+    ("BUNDLE_EXPIRED", StatusCode::GONE),
+    ("BUNDLE_REVOKED", StatusCode::GONE),
+    ("EXCHANGE_EXPIRED", StatusCode::GONE),
+    ("SUBJECT_ERASED", StatusCode::GONE),
     (
         "HEADERS_TOO_LARGE",
         StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,

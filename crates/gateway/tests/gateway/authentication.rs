@@ -74,28 +74,6 @@ async fn the_header_holds_one_bearer_token() {
     }
 }
 
-#[tokio::test]
-async fn a_good_token_without_the_scope_learns_which() {
-    let world = World::new().await;
-    let gateway = world.start().await;
-    for scope in [
-        json!(""),
-        json!("context.requests context.redeem"),
-        json!(null),
-    ] {
-        let mut claims = TokenIssuer::claims(NOW_S);
-        claims["scope"] = scope.clone();
-        if scope.is_null() {
-            claims.as_object_mut().unwrap().remove("scope");
-        }
-        let call = read().bearer(&world.issuer.token_with(&claims));
-        let answer = call.by(&gateway.client).await;
-        assert_eq!(answer.refusal(), not_allowed(), "{scope}");
-        let challenge = "Bearer error=\"insufficient_scope\", scope=\"context.request\"";
-        assert_eq!(answer.header("www-authenticate"), Some(challenge));
-    }
-}
-
 async fn facts_of(world: &World, client: &Client, call: Call) -> (String, AuthenticatedFacts) {
     let answer = call.by(client).await;
     assert_eq!(answer.status, 201, "{answer:?}");

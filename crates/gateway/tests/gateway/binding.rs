@@ -168,7 +168,7 @@ async fn what_does_not_fit_the_binding_is_refused_by_its_own_code() {
         (Call::new(Method::GET, "/nothing"), 404, "NOT_FOUND"),
         (Call::new(Method::GET, "/"), 404, "NOT_FOUND"),
         (
-            Call::new(Method::POST, "/context/v1/memory-proposals"),
+            Call::new(Method::POST, "/context/v1/discovery"),
             404,
             "NOT_FOUND",
         ),
@@ -397,6 +397,21 @@ async fn the_capability_document_is_public_and_says_how_to_get_in() {
     );
     let issuer = &document["authentication"]["oauth2"]["issuer"];
     assert_eq!(issuer, "https://tokens.example.org");
+    let scopes = &document["authentication"]["oauth2"]["scopes"];
+    let all = [
+        "context.request",
+        "context.redeem",
+        "receipt.write",
+        "receipt.read",
+        "memory.propose",
+    ];
+    assert_eq!(*scopes, json!(all));
+    let bundle = &document["endpoints"]["bundle"];
+    assert_eq!(
+        bundle,
+        "https://gateway.example.org/context/v1/bundles/{id}"
+    );
+    assert_eq!(document["receipts"]["consumer_receipts"], true);
     let requests = &document["endpoints"]["requests"];
     assert_eq!(requests, "https://gateway.example.org/context/v1/requests");
 

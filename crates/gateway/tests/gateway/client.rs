@@ -20,6 +20,9 @@ use crate::support::within;
 
 pub(crate) const MEDIA_TYPE: &str = "application/vnd.context-layer+json";
 pub(crate) const REQUESTS: &str = "/context/v1/requests";
+pub(crate) const BUNDLES: &str = "/context/v1/bundles";
+pub(crate) const RECEIPTS: &str = "/context/v1/receipts";
+pub(crate) const PROPOSALS: &str = "/context/v1/memory-proposals";
 
 /// What came back.
 #[derive(Debug)]
@@ -169,18 +172,45 @@ impl Call {
         Self { request }
     }
 
-    /// A submission with everything but a credential.
+    /// A submission of a request with everything but a credential.
     pub(crate) fn submit(body: impl Into<Bytes>) -> Self {
-        Self::new(Method::POST, REQUESTS)
+        Self::post(REQUESTS, body)
+    }
+
+    /// A read of a request with everything but a credential.
+    pub(crate) fn read(id: &str) -> Self {
+        Self::get(&format!("{REQUESTS}/{id}"))
+    }
+
+    pub(crate) fn redeem(bundle: &str) -> Self {
+        Self::get(&format!("{BUNDLES}/{bundle}"))
+    }
+
+    pub(crate) fn check(bundle: &str) -> Self {
+        Self::get(&format!("{BUNDLES}/{bundle}/status"))
+    }
+
+    pub(crate) fn record(bundle: &str, body: impl Into<Bytes>) -> Self {
+        Self::post(&format!("{BUNDLES}/{bundle}/receipts"), body)
+    }
+
+    pub(crate) fn receipt(id: &str) -> Self {
+        Self::get(&format!("{RECEIPTS}/{id}"))
+    }
+
+    pub(crate) fn propose(body: impl Into<Bytes>) -> Self {
+        Self::post(PROPOSALS, body)
+    }
+
+    fn get(path: &str) -> Self {
+        Self::new(Method::GET, path).header("context-layer-version", "0.2-draft")
+    }
+
+    fn post(path: &str, body: impl Into<Bytes>) -> Self {
+        Self::new(Method::POST, path)
             .header("context-layer-version", "0.2-draft")
             .header("content-type", MEDIA_TYPE)
             .body(body)
-    }
-
-    /// A read with everything but a credential.
-    pub(crate) fn read(id: &str) -> Self {
-        Self::new(Method::GET, &format!("{REQUESTS}/{id}"))
-            .header("context-layer-version", "0.2-draft")
     }
 
     pub(crate) fn header(mut self, name: &'static str, value: &str) -> Self {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tonic::Code;
 
 use crate::client::{Answer, Call};
-use crate::documents::request;
+use crate::documents::{ALIAS, DRAFT, PRINCIPAL, proposal, receipt, request};
 use crate::engine::later;
 use crate::pki;
 use crate::support::{Options, World, eventually};
@@ -303,4 +303,125 @@ async fn a_key_is_forgotten_after_a_day() {
     let answer = call.by(&gateway.client).await;
     assert_eq!(answer.status, 201);
     assert!(!is_replay(&answer));
+}
+
+#[tokio::test]
+async fn a_key_stands_for_one_operation() {
+    let world = World::new().await;
+    let gateway = world.start().await;
+    let [first, second] = ["first", "second"].map(|tail| world.bundles.issue(tail));
+    let report = receipt(&first, DRAFT, PRINCIPAL, "It was drafted.").to_string();
+    let idea = proposal(ALIAS, PRINCIPAL, "Because.").to_string();
+    let calls: [(&str, &dyn Fn() -> Call); 5] = [
+        ("redeem-first", &|| Call::redeem(&first)),
+        ("redeem-second", &|| Call::redeem(&second)),
+        ("report", &|| Call::record(&first, report.clone())),
+        ("propose", &|| Call::propose(idea.clone())),
+        ("submit", &|| Call::submit(request("one").to_string())),
+    ];
+    for (key, call) in calls {
+        let answer = gateway.call(call().key(key)).await;
+        assert!(answer.status.is_success(), "{key}");
+        assert!(!is_replay(&answer), "{key}");
+    }
+    let before = world.bundles.faults.calls() + world.vault.faults.calls();
+    for (key, _) in calls {
+        for (other, call) in calls {
+            let answer = gateway.call(call().key(key)).await;
+            if key == other {
+                assert!(answer.status.is_success() && is_replay(&answer), "{key}");
+            } else {
+                assert_eq!(answer.refusal(), conflict(), "{key} for {other}");
+            }
+        }
+    }
+    let after = world.bundles.faults.calls() + world.vault.faults.calls();
+    assert_eq!(after, before + 4, "no conflict arrived anywhere");
+    // A report about another bundle, with the same bytes, is another operation.
+    let call = Call::record(&second, report.clone()).key("report");
+    assert_eq!(gateway.call(call).await.refusal(), conflict());
+    assert_eq!(world.engine.executions(), 1);
+}
+
+#[tokio::test]
+async fn recipients_keys_are_free_after_what_did_nothing_and_kept_after_what_may_have() {
+    let world = World::new().await;
+    let gateway = world.start().await;
+    let bundle = world.bundles.issue("free");
+    let idea = |why: &str| Call::propose(proposal(ALIAS, PRINCIPAL, why).to_string());
+    for (number, (code, reason)) in [
+        (Code::NotFound, "EXCHANGE_NOT_FOUND"),
+        (Code::PermissionDenied, "SUBMITTER_MISMATCH"),
+        (Code::FailedPrecondition, "EXCHANGE_EXPIRED"),
+        (Code::FailedPrecondition, "SUBJECT_ERASED"),
+        (Code::ResourceExhausted, "RATE_LIMITED"),
+        (Code::InvalidArgument, "INVALID_MEMORY_PROPOSAL"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let key = format!("free-{number}");
+        world.vault.faults.refuse_next(later(code, reason, 1));
+        let refused = gateway.call(idea("First.").key(&key)).await;
+        assert!(!refused.status.is_success());
+        let answer = gateway.call(idea("Second.").key(&key)).await;
+        assert_eq!(answer.status, 202, "{reason}");
+        assert!(!is_replay(&answer), "{reason}");
+    }
+    for (number, (code, reason)) in [
+        (Code::Unavailable, "SERVICE_UNAVAILABLE"),
+        (Code::Unavailable, "RECEIPT_STORE_UNAVAILABLE"),
+        (Code::Internal, "INTERNAL"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let key = format!("kept-{number}");
+        world.vault.faults.refuse_next(later(code, reason, 1));
+        gateway.call(idea("First.").key(&key)).await;
+        let answer = gateway.call(idea("Second.").key(&key)).await;
+        assert_eq!(answer.refusal(), conflict(), "{reason}");
+        let attempts = world.vault.submissions().len();
+        let answer = gateway.call(idea("First.").key(&key)).await;
+        assert_eq!(answer.status, 202, "{reason}");
+        let arrived = world.vault.submissions();
+        let [.., first, second] = arrived.as_slice() else {
+            panic!("two attempts");
+        };
+        assert_eq!(arrived.len(), attempts + 1);
+        assert_eq!(first.operation_id, second.operation_id, "{reason}");
+    }
+    let refusals = [
+        (Code::NotFound, "BUNDLE_NOT_FOUND"),
+        (Code::FailedPrecondition, "BUNDLE_NOT_REDEEMED"),
+        (Code::PermissionDenied, "RECEIPT_OUTSIDE_CONTRACT"),
+        (Code::AlreadyExists, "RECEIPT_REPLAY_CONFLICT"),
+    ];
+    gateway.call(Call::redeem(&bundle)).await;
+    for (number, (code, reason)) in refusals.into_iter().enumerate() {
+        let report = |text: &str| {
+            let document = receipt(&bundle, DRAFT, PRINCIPAL, text);
+            Call::record(&bundle, document.to_string()).key(&format!("report-{number}"))
+        };
+        world.bundles.faults.refuse_next(later(code, reason, 1));
+        let refused = gateway.call(report("First.")).await;
+        assert!(!refused.status.is_success());
+        let answer = gateway.call(report("Second.")).await;
+        assert_eq!(answer.status, 201, "{reason}");
+    }
+}
+
+#[tokio::test]
+async fn a_store_in_trouble_spends_no_bundle() {
+    let world = World::new().await;
+    let gateway = world.start().await;
+    let bundle = world.bundles.issue("trouble");
+    for fault in [Fault::Full, Fault::BeforePersist, Fault::AfterPersist] {
+        world.memory.plan(fault);
+        let refused = gateway.call(Call::redeem(&bundle).key("key-1")).await;
+        assert_eq!(refused.refusal(), (503, "SERVICE_UNAVAILABLE".to_owned()));
+        assert_eq!(world.bundles.faults.calls(), 0);
+    }
+    let answer = gateway.call(Call::redeem(&bundle).key("key-1")).await;
+    assert_eq!(answer.status, 200);
 }

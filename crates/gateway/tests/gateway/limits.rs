@@ -9,8 +9,12 @@ use crate::documents::request;
 use crate::support::{Options, Running, World, eventually};
 
 fn head(gateway: &Running, framing: &str) -> String {
+    head_of(gateway, "/context/v1/requests", framing)
+}
+
+fn head_of(gateway: &Running, path: &str, framing: &str) -> String {
     format!(
-        "POST /context/v1/requests HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
+        "POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
          authorization: Bearer {}\r\ncontext-layer-version: 0.2-draft\r\n\
          content-type: {MEDIA_TYPE}\r\n{framing}\r\n\r\n",
         gateway.token
@@ -41,6 +45,34 @@ async fn bodies_are_bounded_whether_they_say_so_or_not() {
     let only_head = head(&gateway, "content-length: 99999999");
     let answer = gateway.client.raw(only_head.as_bytes()).await;
     assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
+}
+
+#[tokio::test]
+async fn reports_and_proposals_have_smaller_bounds() {
+    let world = World::new().await;
+    let gateway = world.start().await;
+    for (path, limit) in [
+        ("/context/v1/bundles/urn:cl:bundle:b/receipts", 65_536),
+        ("/context/v1/memory-proposals", 262_144),
+    ] {
+        let announced = format!("content-length: {}", limit + 1);
+        let only_head = head_of(&gateway, path, &announced);
+        let answer = gateway.client.raw(only_head.as_bytes()).await;
+        assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
+
+        let chunked = head_of(&gateway, path, "transfer-encoding: chunked");
+        let mut chunked = chunked.into_bytes();
+        for _ in 0..=limit / 0x10000 {
+            chunked.extend_from_slice(b"10000\r\n");
+            chunked.extend_from_slice(&vec![b' '; 0x10000]);
+            chunked.extend_from_slice(b"\r\n");
+        }
+        let answer = gateway.client.raw(&chunked).await;
+        assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
+        assert!(answer.contains("DOCUMENT_TOO_LARGE"), "{answer}");
+    }
+    let calls = world.bundles.faults.calls() + world.vault.faults.calls();
+    assert_eq!(calls, 0);
 }
 
 #[tokio::test]

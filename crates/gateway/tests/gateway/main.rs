@@ -1,5 +1,5 @@
-//! The gateway from outside: real HTTP and gRPC over TLS, and a policy engine that keeps its
-//! contract.
+//! The gateway from outside: real HTTP and gRPC over TLS, and services behind it that keep their
+//! contracts.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -9,19 +9,26 @@
 
 mod authentication;
 mod binding;
+mod bundle_issuer;
 mod client;
 mod corpus;
 mod documents;
 mod engine;
 mod exchange;
+mod faults;
 mod idempotency;
 mod limits;
 mod outages;
 mod pki;
 mod privacy;
 mod process;
+mod receipt_store;
+mod recipients;
+mod recipients_agree;
 mod reload;
+mod scopes;
 mod store;
 mod support;
 mod token_cases;
 mod tokens;
+mod vault;

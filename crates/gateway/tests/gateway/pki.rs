@@ -1,4 +1,4 @@
-//! An authority and the certificates below it.
+//! The deployment's authority, and the files and credentials below it.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -8,13 +8,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use cl_host::clock::SystemClock;
 use cl_host::tls::{Credentials, ServerTls, TlsFiles};
-use rcgen::{
-    BasicConstraints, Certificate, CertificateParams, CertifiedIssuer, IsCa, KeyPair, SanType,
-    SerialNumber, date_time_ymd,
-};
+use cl_pki::{Issued, Leaf, Validity};
+use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 pub(crate) const TRUST_DOMAIN: &str = "example.org";
+
+/// From 2001 to 2080.
+const VALIDITY: Validity = Validity {
+    not_before_unix_s: 978_307_200,
+    not_after_unix_s: 3_471_292_800,
+};
 
 static SERIALS: AtomicU64 = AtomicU64::new(1);
 
@@ -22,38 +26,33 @@ pub(crate) fn id(path: &str) -> String {
     format!("spiffe://{TRUST_DOMAIN}/{path}")
 }
 
-pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
+pub(crate) struct Authority(cl_pki::Authority);
 
 impl Authority {
     pub(crate) fn new() -> Self {
-        let mut params = CertificateParams::default();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let key = KeyPair::generate().unwrap();
-        Self(CertifiedIssuer::self_signed(params, key).unwrap())
+        Self(cl_pki::Authority::new("test", VALIDITY).unwrap())
     }
 
-    fn issue(&self, spiffe_id: &str) -> (Certificate, KeyPair) {
-        let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
-        let uri = SanType::URI(spiffe_id.try_into().unwrap());
-        params.subject_alt_names.push(uri);
-        params.not_before = date_time_ymd(2001, 1, 1);
-        params.not_after = date_time_ymd(2080, 1, 1);
-        let serial = SERIALS.fetch_add(1, Ordering::Relaxed);
-        params.serial_number = Some(SerialNumber::from(serial));
-        let key = KeyPair::generate().unwrap();
-        (params.signed_by(&key, &self.0).unwrap(), key)
+    fn issue(&self, spiffe_id: &str) -> Issued {
+        let leaf = Leaf {
+            uris: &[spiffe_id],
+            names: &["localhost"],
+            validity: VALIDITY,
+            serial: SERIALS.fetch_add(1, Ordering::Relaxed).into(),
+        };
+        self.0.issue(&leaf).unwrap()
     }
 
     /// The files of a process, under its home folder's `pki`.
     pub(crate) fn write(&self, path: &str, folder: &Path, name: &str) -> TlsFiles {
-        let (certificate, key) = self.issue(&id(path));
+        let issued = self.issue(&id(path));
         let files = TlsFiles {
             chain: folder.join(format!("{name}.pem")),
             key: folder.join(format!("{name}.key")),
             trust: folder.join("ca.pem"),
         };
-        fs::write(&files.chain, certificate.pem()).unwrap();
-        fs::write(&files.key, key.serialize_pem()).unwrap();
+        fs::write(&files.chain, &issued.chain_pem).unwrap();
+        fs::write(&files.key, issued.key_pem.as_bytes()).unwrap();
         fs::set_permissions(&files.key, Permissions::from_mode(0o600)).unwrap();
         fs::write(&files.trust, self.0.pem()).unwrap();
         files
@@ -70,12 +69,16 @@ impl Authority {
         &self,
         spiffe_id: &str,
     ) -> (CertificateDer<'static>, PrivateKeyDer<'static>) {
-        let (certificate, key) = self.issue(spiffe_id);
-        let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
-        (certificate.der().clone(), key)
+        let issued = self.issue(spiffe_id);
+        let key = PrivateKeyDer::from_pem_slice(issued.key_pem.as_bytes()).unwrap();
+        (der(&issued.chain_pem), key)
     }
 
     pub(crate) fn root(&self) -> CertificateDer<'static> {
-        self.0.der().clone()
+        der(self.0.pem())
     }
+}
+
+fn der(pem: &str) -> CertificateDer<'static> {
+    CertificateDer::from_pem_slice(pem.as_bytes()).unwrap()
 }

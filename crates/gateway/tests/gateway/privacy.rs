@@ -10,13 +10,13 @@ use serde_json::json;
 use tonic::Code;
 
 use crate::client::Call;
-use crate::documents::request;
+use crate::documents::{DRAFT, proposal, receipt, request};
 use crate::engine::later;
-use crate::support::{NOW_S, Options, World, logs};
+use crate::support::{NOW_S, Options, Running, World, logs};
 use crate::tokens::TokenIssuer;
 
 /// One word for each private place, so that a leak names its source.
-const WORDS: [&str; 9] = [
+const WORDS: [&str; 17] = [
     "canaryprincipal",
     "canaryclient",
     "canarysubject",
@@ -26,6 +26,14 @@ const WORDS: [&str; 9] = [
     "canaryquery",
     "canarymember",
     "canarytenant",
+    "canarybundleid",
+    "canaryvalue",
+    "canaryscope",
+    "canarynotes",
+    "canarysummary",
+    "canaryrationale",
+    "canaryalias",
+    "canaryredemption",
 ];
 
 fn files_below(folder: &Path) -> Vec<u8> {
@@ -39,6 +47,54 @@ fn files_below(folder: &Path) -> Vec<u8> {
         }
     }
     all
+}
+
+/// Redeems, reports and proposes, and is refused in all ways; what the refusals say.
+async fn recipients(world: &World, gateway: &Running, token: &str) -> Vec<String> {
+    let principal = "urn:agent:canaryprincipal";
+    let bundle = world
+        .bundles
+        .issue_for("canarybundleid", "default", principal);
+    let redeem = || Call::redeem(&bundle).key("canaryredemption");
+    let answer = redeem().bearer(token).by(&gateway.client).await;
+    assert_eq!(answer.status, 200);
+    assert!(String::from_utf8_lossy(&answer.body).contains("canaryvalue"));
+    let report = receipt(&bundle, DRAFT, principal, "canarysummary");
+    let call = Call::record(&bundle, report.to_string()).key("canaryreport");
+    let answer = call.bearer(token).by(&gateway.client).await;
+    assert_eq!(answer.status, 201);
+
+    let outside = receipt(&bundle, "calendar.delete", principal, "canarysummary");
+    let idea = || {
+        let document = proposal("urn:cl:alias:canaryalias", principal, "canaryrationale");
+        Call::propose(document.to_string()).key("canaryproposal")
+    };
+    let mut broken = report.clone();
+    broken["user_summary"] = json!("canarysummary canaryrationale");
+    let mut told = Vec::new();
+    for call in [
+        Call::redeem(&bundle),
+        Call::redeem("urn:cl:bundle:canarybundleid2"),
+        Call::check("urn:cl:bundle:canarybundleid2"),
+        Call::record(&bundle, outside.to_string()),
+        Call::record(&bundle, broken.to_string()),
+        Call::receipt("urn:cl:receipt:canarysummary"),
+        Call::propose(broken.to_string()),
+        idea(),
+    ] {
+        let answer = call.bearer(token).by(&gateway.client).await;
+        assert!(answer.status.is_client_error());
+        told.push(format!("{:?} {:?}", answer.headers, answer.body));
+    }
+    let fault = || later(Code::Internal, "CANARYMEMBER", 1);
+    world.bundles.faults.refuse_next(fault());
+    world.vault.faults.refuse_next(fault());
+    for call in [redeem(), idea()] {
+        let answer = call.bearer(token).by(&gateway.client).await;
+        assert_eq!(answer.status, 500);
+        told.push(format!("{:?} {:?}", answer.headers, answer.body));
+    }
+    told
 }
 
 #[tokio::test]
@@ -90,6 +146,8 @@ async fn private_words_stay_inside() {
     let answer = submit().bearer(&token).by(&gateway.client).await;
     assert_eq!(answer.status, 500);
     told.push(format!("{:?} {:?}", answer.headers, answer.body));
+
+    told.extend(recipients(&world, &gateway, &token).await);
 
     let metrics = gateway.telemetry.prometheus_text().unwrap();
     assert!(metrics.contains("gateway_http_answers"), "{metrics}");

@@ -69,7 +69,12 @@ const TOKENS: [&str; 2] = [
 async fn starts_from_its_files_and_ends_when_told() {
     let home = home();
     let admin_addr = free_address();
-    let child = start(home.path(), &admin_addr, &TOKENS);
+    let services = [
+        "--bundle-issuer-addr=localhost:1",
+        "--receipt-store-addr=localhost:1",
+        "--vault-addr=localhost:1",
+    ];
+    let child = start(home.path(), &admin_addr, &[&TOKENS[..], &services].concat());
     within("readiness", async {
         while tokio::net::TcpStream::connect(&admin_addr).await.is_err() {
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -106,6 +111,13 @@ async fn refuses_to_start_on_what_is_not_to_be_trusted() {
         "https://",
     )
     .await;
+    for setting in [
+        "--bundle-issuer-addr=nowhere",
+        "--receipt-store-addr=nowhere",
+        "--vault-addr=nowhere",
+    ] {
+        refuses(path, &[setting], 1, "host:port").await;
+    }
     let secret = r#"{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"a","x":"AA","d":"AA"}]}"#;
     fs::write(path.join("jwks.json"), secret).unwrap();
     refuses(path, &TOKENS, 1, "secret").await;

@@ -1,5 +1,6 @@
 //! A deployment in the test's own process, and waiting with a deadline.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -7,8 +8,11 @@ use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use cl_gateway::Deps;
+use cl_gateway::bundles::Bundles;
 use cl_gateway::engine::Engine;
 use cl_gateway::keyfile::KeySetFile;
+use cl_gateway::proposals::Proposals;
+use cl_gateway::receipts::Receipts;
 use cl_gateway::store::KvStore;
 use cl_host::callers::CallerTable;
 use cl_host::client::{ClientLimits, PeerChannel, Target};
@@ -20,8 +24,11 @@ use cl_host::tls::{Credentials, ServerTls};
 use cl_host::{App, Callers};
 use cl_kv::{Engine as KvEngine, KeyEncryptionKey, MemoryEngine, Sealed};
 use cl_model::part::Issuer;
+use cl_wire::bundle::v1::bundle_service_server::BundleServiceServer;
 use cl_wire::exchange::v1::exchange_service_client::ExchangeServiceClient;
 use cl_wire::policy::v1::policy_service_server::PolicyServiceServer;
+use cl_wire::receipt::v1::receipt_service_server::ReceiptServiceServer;
+use cl_wire::vault::v1::memory_service_server::MemoryServiceServer;
 use ring::rand::SystemRandom;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -30,13 +37,22 @@ use tokio::task::JoinHandle;
 use tonic::service::Routes;
 use zeroize::Zeroizing;
 
+use crate::bundle_issuer::FakeIssuer;
 use crate::client::{Answer, Call, Client};
 use crate::engine::FakeEngine;
 use crate::pki::{self, Authority};
+use crate::receipt_store::FakeReceiptStore;
 use crate::tokens::TokenIssuer;
+use crate::vault::FakeVault;
 
 /// 2030-06-01T08:00:05Z.
 pub(crate) const NOW_S: i64 = 1_906_531_205;
+
+/// The services behind the gateway, by the paths of their SPIFFE ids.
+pub(crate) const ENGINE: &str = "exchange/cl-policy-engine";
+pub(crate) const ISSUER: &str = "exchange/cl-bundle-issuer";
+pub(crate) const STORE: &str = "exchange/cl-receipt-store";
+pub(crate) const VAULT: &str = "vault/cl-vault";
 
 /// Far more than anything here takes; only a hang reaches it.
 pub(crate) const HANG: Duration = Duration::from_secs(120);
@@ -91,21 +107,31 @@ pub(crate) async fn eventually(what: &str, mut condition: impl FnMut() -> bool) 
     .await;
 }
 
-/// A deployment: its authority, its policy engine, its token issuer, and what outlives a gateway.
+/// A deployment: its authority, its services, its token issuer, and what outlives a gateway.
 pub(crate) struct World {
     pub(crate) authority: Authority,
     pub(crate) clock: ManualClock,
     pub(crate) memory: MemoryEngine,
     pub(crate) engine: FakeEngine,
+    pub(crate) bundles: FakeIssuer,
+    pub(crate) receipts: FakeReceiptStore,
+    pub(crate) vault: FakeVault,
     pub(crate) issuer: TokenIssuer,
-    engine_addr: SocketAddr,
-    engine_process: Option<Serving>,
+    processes: BTreeMap<&'static str, Process>,
     home: TempDir,
+}
+
+/// A service behind the gateway, which keeps its address while it is down.
+struct Process {
+    addr: SocketAddr,
+    serving: Option<Serving>,
 }
 
 /// How a test's gateway differs from the ordinary one.
 pub(crate) struct Options {
     pub(crate) tokens: bool,
+    /// Whether the gateway is told where the services are that recipients need.
+    pub(crate) is_for_recipients: bool,
     pub(crate) max_in_flight: usize,
     pub(crate) max_call: Duration,
     pub(crate) public_url: Option<String>,
@@ -116,6 +142,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             tokens: true,
+            is_for_recipients: true,
             max_in_flight: 64,
             max_call: HANG,
             public_url: None,
@@ -131,19 +158,22 @@ impl World {
         let engine = FakeEngine::default();
         let issuer = TokenIssuer::new();
         let home = tempfile::tempdir().unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let engine_addr = listener.local_addr().unwrap();
-        let serving = serve_engine(&authority, &engine, listener).await;
-        let world = Self {
+        let receipts = FakeReceiptStore::default();
+        let mut world = Self {
             authority,
             clock: ManualClock::new(NOW_S * 1000),
             memory: MemoryEngine::new(),
             engine,
+            bundles: FakeIssuer::new(receipts.clone()),
+            receipts,
+            vault: FakeVault::default(),
             issuer,
-            engine_addr,
-            engine_process: Some(serving),
+            processes: BTreeMap::new(),
             home,
         };
+        for path in [ENGINE, ISSUER, STORE, VAULT] {
+            world.launch(path, "127.0.0.1:0".parse().unwrap()).await;
+        }
         world.write_keys(&world.issuer.jwks());
         world
     }
@@ -156,13 +186,73 @@ impl World {
         self.home.path().join("jwks.json")
     }
 
-    pub(crate) async fn stop_engine(&mut self) {
-        self.engine_process.take().unwrap().kill().await;
+    /// Ends a service behind the gateway.
+    pub(crate) async fn stop_service(&mut self, path: &'static str) {
+        let process = self.processes.get_mut(path).unwrap();
+        process.serving.take().unwrap().kill().await;
     }
 
-    pub(crate) async fn start_engine(&mut self) {
-        let listener = TcpListener::bind(self.engine_addr).await.unwrap();
-        self.engine_process = Some(serve_engine(&self.authority, &self.engine, listener).await);
+    /// Starts it again, where it was.
+    pub(crate) async fn restart_service(&mut self, path: &'static str) {
+        let addr = self.processes[path].addr;
+        self.launch(path, addr).await;
+    }
+
+    async fn launch(&mut self, path: &'static str, addr: SocketAddr) {
+        let listener = TcpListener::bind(addr).await.unwrap();
+        let addr = listener.local_addr().unwrap();
+        let server = self.service(path);
+        let serving = Some(Serving::start(server, listener).await);
+        self.processes.insert(path, Process { addr, serving });
+    }
+
+    /// A service behind the gateway, which answers the gateway alone.
+    fn service(&self, path: &str) -> Server {
+        let (routes, methods): (_, &[&str]) = match path {
+            ENGINE => (
+                Routes::new(PolicyServiceServer::new(self.engine.clone())),
+                &[
+                    "/contextlayer.policy.v1.PolicyService/SubmitRequest",
+                    "/contextlayer.policy.v1.PolicyService/GetRequest",
+                ],
+            ),
+            ISSUER => (
+                Routes::new(BundleServiceServer::new(self.bundles.clone())),
+                &[
+                    "/contextlayer.bundle.v1.BundleService/RedeemBundle",
+                    "/contextlayer.bundle.v1.BundleService/CheckBundle",
+                    "/contextlayer.bundle.v1.BundleService/RecordConsumerReceipt",
+                ],
+            ),
+            STORE => (
+                Routes::new(ReceiptServiceServer::new(self.receipts.clone())),
+                &["/contextlayer.receipt.v1.ReceiptService/GetReceipt"],
+            ),
+            VAULT => (
+                Routes::new(MemoryServiceServer::new(self.vault.clone())),
+                &["/contextlayer.vault.v1.MemoryService/SubmitProposal"],
+            ),
+            other => panic!("no service {other}"),
+        };
+        let mut callers = CallerTable::new(pki::TRUST_DOMAIN).unwrap();
+        for method in methods {
+            callers = callers.allow(method, &["edge/cl-gateway"]).unwrap();
+        }
+        let shutdown = Shutdown::default();
+        Server {
+            app: App::new(routes, Callers::Table(callers)),
+            credentials: self.authority.credentials(path, ServerTls::INTERNAL),
+            telemetry: Telemetry::build(&telemetry_config("off"), io::sink)
+                .unwrap()
+                .0,
+            timings: Timings {
+                lame_duck: Duration::ZERO,
+                max_call: HANG,
+                ..Timings::default()
+            },
+            tasks: Tasks::new(shutdown.clone()),
+            shutdown,
+        }
     }
 
     pub(crate) async fn start(&self) -> Running {
@@ -177,11 +267,9 @@ impl World {
         let credentials = self
             .authority
             .credentials("edge/cl-gateway", ServerTls::EDGE);
-        let to_engine = channel(
-            self.engine_addr,
-            Arc::clone(&credentials),
-            "exchange/cl-policy-engine",
-        );
+        let to =
+            |path: &'static str| channel(self.processes[path].addr, Arc::clone(&credentials), path);
+        let if_told = |path| options.is_for_recipients.then(|| to(path));
         let keys = KeySetFile::load(self.keys_path()).unwrap();
         let telemetry = Telemetry::build(&telemetry_config("off"), io::sink)
             .unwrap()
@@ -195,7 +283,10 @@ impl World {
                 .tokens
                 .then(|| (TokenIssuer::policy(), Arc::new(keys))),
             key_set_interval: Duration::from_millis(5),
-            engine: Engine::new(to_engine),
+            engine: Engine::new(to(ENGINE)),
+            bundles: if_told(ISSUER).map(Bundles::new),
+            receipts: if_told(STORE).map(Receipts::new),
+            proposals: if_told(VAULT).map(Proposals::new),
             store: Arc::new(KvStore::new(sealed)),
             sweep_interval: Duration::from_millis(5),
             clock: Arc::<ManualClock>::clone(&clock),
@@ -235,35 +326,6 @@ impl World {
         let own = self.authority.client(spiffe_id);
         Client::new(running.serving.addr, self.authority.root(), Some(own))
     }
-}
-
-async fn serve_engine(
-    authority: &Authority,
-    engine: &FakeEngine,
-    listener: TcpListener,
-) -> Serving {
-    let mut callers = CallerTable::new(pki::TRUST_DOMAIN).unwrap();
-    for method in ["SubmitRequest", "GetRequest"] {
-        let path = format!("/contextlayer.policy.v1.PolicyService/{method}");
-        callers = callers.allow(&path, &["edge/cl-gateway"]).unwrap();
-    }
-    let routes = Routes::new(PolicyServiceServer::new(engine.clone()));
-    let shutdown = Shutdown::default();
-    let server = Server {
-        app: App::new(routes, Callers::Table(callers)),
-        credentials: authority.credentials("exchange/cl-policy-engine", ServerTls::INTERNAL),
-        telemetry: Telemetry::build(&telemetry_config("off"), io::sink)
-            .unwrap()
-            .0,
-        timings: Timings {
-            lame_duck: Duration::ZERO,
-            max_call: HANG,
-            ..Timings::default()
-        },
-        tasks: Tasks::new(shutdown.clone()),
-        shutdown,
-    };
-    Serving::start(server, listener).await
 }
 
 /// A server that runs.

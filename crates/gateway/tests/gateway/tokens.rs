@@ -13,6 +13,10 @@ use crate::documents::{CLIENT, PRINCIPAL, TENANT};
 
 pub(crate) const ISSUER: &str = "https://tokens.example.org";
 pub(crate) const AUDIENCE: &str = "https://gateway.example.org";
+/// All that the gateway knows, beside one that it does not.
+const SCOPES: &str =
+    "openid context.request context.redeem receipt.write receipt.read memory.propose";
+
 pub(crate) const ED25519: &str = "edwards";
 pub(crate) const P256: &str = "weierstrass";
 
@@ -75,7 +79,7 @@ impl TokenIssuer {
     pub(crate) fn claims(now_s: i64) -> Value {
         json!({
             "iss": ISSUER, "aud": AUDIENCE, "sub": PRINCIPAL, "client_id": CLIENT,
-            "tenant": TENANT, "scope": "openid context.request", "iat": now_s, "exp": now_s + 3600,
+            "tenant": TENANT, "scope": SCOPES, "iat": now_s, "exp": now_s + 3600,
         })
     }
 
