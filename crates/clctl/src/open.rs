@@ -71,12 +71,12 @@ pub(crate) struct OpenArgs {
 }
 
 pub(crate) async fn run(args: &OpenArgs, session: &Session) -> Result<(), Error> {
-    match (&args.file, &args.bundle) {
-        (Some(file), _) => inspect(file, session),
-        (None, Some(bundle)) => open(args, bundle, session).await,
-        // The command line demands one of them.
-        (None, None) => Ok(()),
+    if let Some(file) = &args.file {
+        return inspect(file, session);
     }
+    // The command line demands one of the two; there is no bundle without a name.
+    let bundle = args.bundle.as_deref().unwrap_or_default();
+    open(args, bundle, session).await
 }
 
 fn bundle_ref(text: &str) -> Result<String, String> {
@@ -100,11 +100,7 @@ fn inspect(file: &Path, session: &Session) -> Result<(), Error> {
     let now = session.now();
     let verified = delivery.verify(&Trust::of(&trust, now));
     let verified = verified.map_err(Error::Bundle)?;
-    let contents = Contents {
-        facts: Fact::of(&verified),
-        ..Contents::of(verified.bundle.bundle())
-    };
-    contents.show(verified.bundle.bundle(), now, session)
+    show::verified(&verified, now, session)
 }
 
 async fn open(args: &OpenArgs, bundle_ref: &str, session: &Session) -> Result<(), Error> {

@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 
 use cl_model::json::read::ToJson;
-use cl_model::object::ScopedContextBundle;
 use cl_model::time::UnixTime;
-use cl_sdk::Fact;
+use cl_sdk::{Fact, VerifiedDelivery};
 use serde_json::{Value, json};
 
 use crate::error::Error;
@@ -21,49 +20,15 @@ pub(super) struct Contents {
 }
 
 impl Contents {
-    /// All but the facts, about which the notes beside the bundle say more.
-    pub(super) fn of(bundle: &ScopedContextBundle) -> Self {
+    fn of(delivery: &VerifiedDelivery) -> Self {
+        let bundle = delivery.bundle.bundle();
         let instructions = bundle.instructions.iter();
         let capabilities = bundle.capabilities.iter();
         Self {
-            facts: Vec::new(),
+            facts: Fact::of(delivery),
             instructions: instructions.map(|text| text.as_str().to_owned()).collect(),
             capabilities: capabilities.map(|name| name.as_str().to_owned()).collect(),
         }
-    }
-
-    /// Shows what a saved and verified bundle holds.
-    pub(super) fn show(
-        &self,
-        bundle: &ScopedContextBundle,
-        now: UnixTime,
-        session: &Session,
-    ) -> Result<(), Error> {
-        let is_expired = bundle.expires_at.instant() <= now;
-        let mut document = self.to_json();
-        document["bundle"] = json!(bundle.id.as_str());
-        document["recipient"] = json!(bundle.recipient.as_str());
-        document["purpose_code"] = json!(bundle.purpose_code.as_str());
-        document["expires_at"] = json!(bundle.expires_at.as_str());
-        document["expired"] = json!(is_expired);
-        document["verified"] = json!(true);
-        session.output.answer(&document, || {
-            let expires = bundle.expires_at.as_str();
-            let fields = output::fields(&[
-                ("bundle", bundle.id.as_str().to_owned()),
-                ("recipient", bundle.recipient.as_str().to_owned()),
-                ("purpose", bundle.purpose_code.as_str().to_owned()),
-                (
-                    "expires",
-                    match is_expired {
-                        true => format!("{expires} (over)"),
-                        false => expires.to_owned(),
-                    },
-                ),
-                ("verified", "yes".to_owned()),
-            ]);
-            format!("{fields}\n{}", self.text())
-        })
     }
 
     fn to_json(&self) -> Value {
@@ -88,6 +53,36 @@ impl Contents {
         ]);
         format!("{facts}\n{fields}")
     }
+}
+
+/// Shows what a saved delivery holds.
+pub(super) fn verified(
+    delivery: &VerifiedDelivery,
+    now: UnixTime,
+    session: &Session,
+) -> Result<(), Error> {
+    let contents = Contents::of(delivery);
+    let bundle = delivery.bundle.bundle();
+    let expires = bundle.expires_at.as_str();
+    let is_expired = bundle.expires_at.instant() <= now;
+    let mut document = contents.to_json();
+    document["bundle"] = json!(bundle.id.as_str());
+    document["recipient"] = json!(bundle.recipient.as_str());
+    document["purpose_code"] = json!(bundle.purpose_code.as_str());
+    document["expires_at"] = json!(expires);
+    document["expired"] = json!(is_expired);
+    document["verified"] = json!(true);
+    session.output.answer(&document, || {
+        let over = if is_expired { " (over)" } else { "" };
+        let fields = output::fields(&[
+            ("bundle", bundle.id.as_str().to_owned()),
+            ("recipient", bundle.recipient.as_str().to_owned()),
+            ("purpose", bundle.purpose_code.as_str().to_owned()),
+            ("expires", format!("{expires}{over}")),
+            ("verified", "yes".to_owned()),
+        ]);
+        format!("{fields}\n{}", contents.text())
+    })
 }
 
 /// What came of an action.
