@@ -18,9 +18,13 @@ use crate::output;
 use crate::processes::PROCESSES;
 use crate::session::Session;
 
+/// The program that hands native items to the vault.
+pub(crate) const CAPTURE: &str = "cl-capture";
+
 pub(crate) const OPERATOR: &str = "operator";
 pub(crate) const AUDITOR: &str = "auditor";
 pub(crate) const CLIENT: &str = "client";
+pub(crate) const OWNER: &str = "owner";
 
 const DAY_S: i64 = 24 * 60 * 60;
 
@@ -63,13 +67,15 @@ pub(crate) fn owners() -> Vec<(&'static str, String)> {
     let processes = PROCESSES
         .iter()
         .map(|process| (process.name, process.spiffe_path()));
-    let people = [
+    let others = [
+        (CAPTURE, "vault/cl-capture"),
         (OPERATOR, "operator/clctl"),
         (AUDITOR, "auditor/clctl"),
         (CLIENT, "client/default/demo"),
+        (OWNER, "owner/default"),
     ];
     processes
-        .chain(people.map(|(name, path)| (name, path.to_owned())))
+        .chain(others.map(|(name, path)| (name, path.to_owned())))
         .collect()
 }
 

@@ -4,8 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+use crate::capture::CaptureCommand;
 use crate::certificates::CertificatesCommand;
 use crate::init::InitArgs;
+use crate::open::OpenArgs;
+use crate::owner::{ClaimsCommand, EventsCommand, SubjectCommand};
 use crate::policy::PolicyCommand;
 use crate::receipts::ReceiptsCommand;
 use crate::request::{RequestArgs, RequestsCommand};
@@ -19,7 +22,8 @@ Exit codes:
   2  wrong usage
   3  a process is not running, or cannot do its work now: try again
   4  not found
-  5  the receipt log does not verify";
+  5  the receipt log does not verify
+`capture` ends as cl-capture does: with 3 if some items were refused.";
 
 /// Runs and inspects a Context Layer.
 #[derive(Debug, Parser)]
@@ -59,11 +63,25 @@ pub(crate) enum Command {
     /// Policy snapshots.
     #[command(subcommand)]
     Policy(PolicyCommand),
+    /// Hands native items to the vault.
+    #[command(subcommand)]
+    Capture(CaptureCommand),
+    /// What was captured, as its owner.
+    #[command(subcommand)]
+    Events(EventsCommand),
+    /// What was read out of it, as its owner.
+    #[command(subcommand)]
+    Claims(ClaimsCommand),
+    /// A subject of the vault, as its owner.
+    #[command(subcommand)]
+    Subject(SubjectCommand),
     /// Sends a context request to the gateway.
     Request(RequestArgs),
     /// Context requests that were sent before.
     #[command(subcommand)]
     Requests(RequestsCommand),
+    /// Takes a bundle as its recipient and shows what is in it; it can be taken once.
+    Open(OpenArgs),
     /// Receipts of what was done.
     #[command(subcommand)]
     Receipts(ReceiptsCommand),

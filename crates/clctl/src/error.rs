@@ -12,6 +12,7 @@ use cl_model::refusal::Refusal;
 use tonic::{Code, Status};
 
 use crate::output;
+use crate::processes::GATEWAY;
 
 /// Why a command failed. Nothing in it is a key or a token.
 #[derive(Debug, thiserror::Error)]
@@ -114,6 +115,8 @@ pub(crate) enum Error {
         message: String,
         violations: Vec<String>,
     },
+    #[error("the bundle does not allow this: {0}")]
+    Bundle(Refusal),
     #[error("the receipt log does not verify: {code} at entry {sequence}")]
     LogFault { sequence: u64, code: String },
 }
@@ -162,6 +165,30 @@ impl Error {
         }
     }
 
+    /// What a failure of the consumer's library means.
+    pub(crate) fn of_consumer(error: cl_sdk::Error) -> Self {
+        let peer = GATEWAY.name;
+        let is_retryable = error.is_retryable();
+        if let cl_sdk::Error::Refused(refusal) = error {
+            return Self::Bundle(refusal);
+        }
+        match error.code() {
+            Some(code) => Self::Refused {
+                peer,
+                kind: match code {
+                    _ if is_retryable => Kind::Later,
+                    code if code.ends_with("_NOT_FOUND") => Kind::NotFound,
+                    _ => Kind::Final,
+                },
+                reason: code.to_owned(),
+                message: String::new(),
+                violations: Vec::new(),
+            },
+            None if is_retryable => Self::Unreachable { peer },
+            None => Self::Answer { peer },
+        }
+    }
+
     /// The exit code; `--help` lists them.
     pub(crate) const fn exit_code(&self) -> u8 {
         match self {
@@ -189,6 +216,7 @@ impl Error {
             | Self::Interrupted
             | Self::WrongPeer { .. }
             | Self::CertificateRefused { .. }
+            | Self::Bundle(_)
             | Self::Refused {
                 kind: Kind::Final, ..
             } => 1,
@@ -240,6 +268,7 @@ impl Error {
             Self::WrongPeer { .. } => PEER_NOT_VERIFIED,
             Self::CertificateRefused { .. } => OWN_CERTIFICATE_REFUSED,
             Self::Refused { reason, .. } => reason,
+            Self::Bundle(refusal) => refusal.code().as_str(),
             Self::LogFault { code, .. } => code,
         }
     }
@@ -272,6 +301,7 @@ impl Error {
                 "renew the certificates with: clctl certificates renew".to_owned()
             }
             Self::Refused { reason, kind, .. } => return next_of(reason, *kind),
+            Self::Bundle(refusal) => return next_of(refusal.code().as_str(), Kind::Final),
             Self::LogFault { .. } => {
                 "keep the data folder as it is, and compare with an entry digest noted earlier"
                     .to_owned()
@@ -303,6 +333,12 @@ fn next_of(reason: &str, kind: Kind) -> Option<String> {
         ("POLICY_NOT_ACTIVE", _) => "activate a snapshot: clctl policy list, clctl policy activate",
         ("SNAPSHOT_NOT_CURRENT", _) => "somebody was first: look at clctl policy list",
         ("SNAPSHOT_VERSION_CONFLICT", _) => "give the changed snapshot another version",
+        ("BUNDLE_REPLAY" | "BUNDLE_EXPIRED", _) => {
+            "a bundle is handed out once and for a short while: ask for another with clctl request"
+        }
+        ("BUNDLE_NOT_FOUND", _) => "name its recipient with --recipient: nobody else is told of it",
+        ("CAPABILITY_NOT_GRANTED", _) => "ask for the action in the context request",
+        ("SUBJECT_ERASED", _) => "use another name: that of an erased subject is not used again",
         (_, Kind::Later) => "try again; clctl status shows what is missing",
         (_, Kind::Final | Kind::NotFound) => return None,
     };
@@ -324,7 +360,12 @@ fn kind(status: &Status) -> Kind {
 }
 
 fn refusal(peer: &str, reason: &str, message: &str, violations: &[String]) -> String {
-    let mut text = format!("{peer} refused: {reason}: {message}");
+    let mut text = format!("{peer} refused: {reason}");
+    // The consumer's library passes on codes only.
+    if !message.is_empty() {
+        text.push_str(": ");
+        text.push_str(message);
+    }
     for violation in violations {
         text.push_str("\n  ");
         text.push_str(violation);

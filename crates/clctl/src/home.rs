@@ -144,7 +144,10 @@ pub(crate) fn make_folder(path: &Path) -> Result<(), Error> {
 ///
 /// The bytes are on the disk before the name is; no moment has them readable by others.
 pub(crate) fn write(path: &Path, bytes: &[u8], access: Access) -> Result<(), Error> {
-    let folder = path.parent().unwrap_or(Path::new("."));
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
     let written = || -> io::Result<()> {
         // Its mode is 0600 from the start.
         let mut file = tempfile::NamedTempFile::new_in(folder)?;

@@ -2,10 +2,12 @@
 
 mod documents;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
 use cl_host::identity::SpiffeId;
+use cl_model::key::SigningKey;
 use cl_pki::Authority;
 use serde_json::{Value, json};
 
@@ -13,7 +15,7 @@ use self::documents::Parties;
 use crate::certificates;
 use crate::error::Error;
 use crate::home::{self, Access, Home, write_error};
-use crate::keys::{self, Made, Purpose};
+use crate::keys::{self, Purpose};
 use crate::output;
 use crate::processes::PROCESSES;
 use crate::session::Session;
@@ -33,9 +35,6 @@ const ENTRIES: [&str; 11] = [
     "receipt-writers.json",
     "pki",
 ];
-
-/// Secrets of 32 random bytes, beside the sealing key of each process that keeps data.
-const RANDOM_KEYS: [&str; 2] = ["alias.key", "subject-tag.key"];
 
 /// Settings of `clctl init`.
 #[derive(Debug, clap::Args)]
@@ -85,21 +84,26 @@ fn fill(home: &Home, trust_domain: &str, session: &Session) -> Result<(), Error>
         home::make_folder(&home.root().join(folder))?;
     }
     make_certificates(home, trust_domain, session)?;
-    let decision = make_key(home, Purpose::Decision)?;
+    let mut signing = Vec::new();
+    for purpose in [Purpose::Decision, Purpose::Bundle, Purpose::Notes] {
+        signing.push((purpose, make_key(home, purpose)?));
+    }
     let token = make_key(home, Purpose::Token)?;
-    let sealing = PROCESSES
+    // One that several processes share is made once.
+    let random: BTreeSet<_> = PROCESSES
         .iter()
-        .map(|process| format!("{}.kek", process.name));
-    for name in RANDOM_KEYS.map(str::to_owned).into_iter().chain(sealing) {
+        .flat_map(|process| process.random_keys)
+        .collect();
+    for name in random {
         let key = keys::random(&*session.ids)?;
-        home::write(&home.key(&name), &*key, Access::Secret)?;
+        home::write(&home.key(name), &*key, Access::Secret)?;
     }
 
     let parties = Parties::of(trust_domain);
     let now = session.now();
     let documents = [
-        (home.trust(), documents::trust(&decision.key, now)),
-        (home.jwks(), documents::jwks(&token.key)),
+        (home.trust(), documents::trust(&signing, now)),
+        (home.jwks(), documents::jwks(&token)),
         (home.token_issuer(), documents::token_issuer(trust_domain)),
         (
             home.receipt_writers(),
@@ -136,11 +140,11 @@ fn make_certificates(home: &Home, trust_domain: &str, session: &Session) -> Resu
     Ok(())
 }
 
-fn make_key(home: &Home, purpose: Purpose) -> Result<Made, Error> {
+fn make_key(home: &Home, purpose: Purpose) -> Result<SigningKey, Error> {
     let made = keys::make(purpose)?;
     let path = home.key(&purpose.file());
     home::write(&path, made.pem.as_bytes(), Access::Secret)?;
-    Ok(made)
+    Ok(made.key)
 }
 
 fn text(document: &Value) -> String {

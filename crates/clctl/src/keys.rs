@@ -23,6 +23,10 @@ use crate::home::Home;
 pub(crate) enum Purpose {
     /// Decisions and grants.
     Decision,
+    /// Bundles.
+    Bundle,
+    /// Disclosure notes.
+    Notes,
     /// Access tokens of the local issuer.
     Token,
 }
@@ -31,6 +35,8 @@ impl Purpose {
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Decision => "decision",
+            Self::Bundle => "bundle",
+            Self::Notes => "notes",
             Self::Token => "token",
         }
     }

@@ -9,7 +9,8 @@
 //! # Holds
 //!
 //! Nothing of its own. While it runs it reads what a home holds: the key of the local certificate
-//! authority, the operator's and the auditor's certificates, and the key of the local token issuer.
+//! authority, the certificates of operator, auditor and owner, and the key of the local token issuer;
+//! and what the owner or a recipient may see, to show it.
 //!
 //! # Trusts
 //!
@@ -24,6 +25,7 @@
 
 #![deny(missing_docs)]
 
+mod capture;
 mod certificates;
 mod cli;
 mod endpoints;
@@ -32,10 +34,13 @@ mod home;
 mod http;
 mod init;
 mod keys;
+mod open;
 mod output;
+mod owner;
 mod peers;
 mod policy;
 mod processes;
+mod programs;
 mod receipts;
 mod request;
 mod session;
@@ -49,6 +54,7 @@ use clap::Parser;
 
 use crate::cli::{Cli, Command};
 use crate::error::Error;
+use crate::owner::{ClaimsCommand, EventsCommand, SubjectCommand};
 use crate::session::Session;
 
 /// Runs the command line of this process.
@@ -79,8 +85,13 @@ fn dispatch(command: Command, session: &Session) -> Result<(), Error> {
             Command::Certificates(command) => certificates::run(&command, session),
             Command::Token(command) => token::run(&command, session),
             Command::Policy(command) => policy::run(command, session).await,
+            Command::Capture(command) => capture::run(&command, session),
+            Command::Events(EventsCommand::List(args)) => owner::events(&args, session).await,
+            Command::Claims(ClaimsCommand::List(args)) => owner::claims(&args, session).await,
+            Command::Subject(SubjectCommand::Erase(args)) => owner::erase(&args, session).await,
             Command::Request(args) => request::submit(&args, session).await,
             Command::Requests(command) => request::show(&command, session).await,
+            Command::Open(args) => open::run(&args, session).await,
             Command::Receipts(command) => receipts::run(command, session).await,
         }
     })

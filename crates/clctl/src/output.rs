@@ -17,6 +17,11 @@ impl Output {
         Self { is_json }
     }
 
+    /// Whether answers are for machines.
+    pub(crate) const fn is_json(self) -> bool {
+        self.is_json
+    }
+
     /// Answers with a document for machines, or with text for people.
     pub(crate) fn answer(
         self,

@@ -11,6 +11,7 @@ use cl_host::identity::{PeerId, SpiffeId};
 use cl_host::tls::Credentials;
 use cl_wire::policy::v1::policy_admin_service_client::PolicyAdminServiceClient;
 use cl_wire::receipt::v1::receipt_service_client::ReceiptServiceClient;
+use cl_wire::vault::v1::owner_service_client::OwnerServiceClient;
 use http::{Request, Response};
 use http_body_util::Full;
 use rustls::pki_types::pem::PemObject;
@@ -19,16 +20,18 @@ use rustls::{ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
-use crate::certificates::{AUDITOR, CLIENT, OPERATOR, credentials};
+use crate::certificates::{AUDITOR, CLIENT, OPERATOR, OWNER, credentials};
 use crate::endpoints::Endpoints;
 use crate::error::Error;
 use crate::http::{NoAnswer, exchange, tls_error};
-use crate::processes::{GATEWAY, POLICY_ENGINE, Process, RECEIPT_STORE};
+use crate::processes::{GATEWAY, POLICY_ENGINE, Process, RECEIPT_STORE, VAULT};
 use crate::session::Session;
 
 pub(crate) type PolicyAdmin = PolicyAdminServiceClient<PeerChannel>;
 pub(crate) type Receipts = ReceiptServiceClient<PeerChannel>;
+pub(crate) type Owner = OwnerServiceClient<PeerChannel>;
 
 /// Time for one call; a check of the whole log reads all of it.
 const CALL_LIMIT: Duration = Duration::from_secs(30);
@@ -54,6 +57,13 @@ pub(crate) fn receipts(session: &Session) -> Result<Receipts, Error> {
         &RECEIPT_STORE,
         addr,
     )?))
+}
+
+/// The vault's service for the owner of its context, as the owner.
+pub(crate) fn owner(session: &Session) -> Result<Owner, Error> {
+    let endpoints = Endpoints::running(&session.home)?;
+    let addr = endpoints.find(&VAULT)?.addr;
+    Ok(Owner::new(channel(session, OWNER, &VAULT, addr)?))
 }
 
 fn channel(
@@ -127,9 +137,24 @@ impl Gateway {
         answer.unwrap_or(Err(Error::Unreachable { peer: GATEWAY.name }))
     }
 
+    /// Refuses whoever else is where the gateway should be.
+    pub(crate) async fn check(&self) -> Result<(), Error> {
+        let dialled = timeout(CALL_LIMIT, self.dial()).await;
+        let dialled = dialled.unwrap_or(Err(Error::Unreachable { peer: GATEWAY.name }));
+        dialled.map(|_| ())
+    }
+
     async fn dial_and_call(&self, request: Request<Full<Bytes>>) -> Result<Response<Bytes>, Error> {
         let peer = GATEWAY.name;
+        let answer = exchange(self.dial().await?, request).await;
+        answer.map_err(|no_answer| match no_answer {
+            NoAnswer::Broken => Error::Unreachable { peer },
+            NoAnswer::Alert => Error::CertificateRefused { peer },
+        })
+    }
 
+    async fn dial(&self) -> Result<TlsStream<TcpStream>, Error> {
+        let peer = GATEWAY.name;
         let stream = TcpStream::connect(self.addr)
             .await
             .map_err(|_| Error::Unreachable { peer })?;
@@ -147,14 +172,9 @@ impl Gateway {
             .ok_or(Error::WrongPeer { peer })?;
         // Any process of the home has a certificate for this address: the name alone proves nothing.
         match PeerId::from_certificate(leaf) {
-            Ok(peer) if peer.id == self.id => {}
-            Ok(_) | Err(_) => return Err(Error::WrongPeer { peer }),
+            Ok(peer) if peer.id == self.id => Ok(stream),
+            Ok(_) | Err(_) => Err(Error::WrongPeer { peer }),
         }
-        let answer = exchange(stream, request).await;
-        answer.map_err(|no_answer| match no_answer {
-            NoAnswer::Broken => Error::Unreachable { peer },
-            NoAnswer::Alert => Error::CertificateRefused { peer },
-        })
     }
 }
 

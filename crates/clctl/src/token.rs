@@ -18,8 +18,17 @@ pub(crate) const DEMO_AGENT: &str = "urn:cl:agent:demo";
 /// The client instance that it uses.
 pub(crate) const DEMO_CLIENT: &str = "urn:cl:client:demo";
 
+/// The recipient that the examples name.
+pub(crate) const DEMO_MODEL: &str = "urn:cl:model:demo";
+
+/// The client instance that it uses.
+pub(crate) const DEMO_MODEL_CLIENT: &str = "urn:cl:client:model";
+
 /// What a requester needs.
 pub(crate) const REQUEST_SCOPE: &str = "context.request";
+
+/// What a recipient needs: to take a bundle, to say what it did with it, and to propose.
+pub(crate) const RECIPIENT_SCOPES: &str = "context.redeem receipt.write memory.propose";
 
 /// How long a token is valid that is made for one call.
 pub(crate) const CALL_TTL_S: u64 = 60;

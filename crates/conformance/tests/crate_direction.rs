@@ -28,7 +28,10 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
         "cl-receipt-store",
         &["cl-host", "cl-kv", "cl-model", "cl-wire"],
     ),
-    ("cl-clctl", &["cl-host", "cl-model", "cl-pki", "cl-wire"]),
+    (
+        "cl-clctl",
+        &["cl-host", "cl-model", "cl-pki", "cl-sdk", "cl-wire"],
+    ),
     ("cl-sdk", &["cl-model", "cl-wire"]),
     ("cl-semantic-proxy", &["cl-host", "cl-model", "cl-wire"]),
     (

@@ -5,11 +5,10 @@ use cl_model::time::UnixTime;
 use data_encoding::BASE64URL_NOPAD;
 use serde_json::{Map, Value, json};
 
+use crate::keys::Purpose;
+use crate::owner::SUBJECT;
 use crate::processes::PROCESSES;
-use crate::token::{DEMO_AGENT, DEMO_CLIENT};
-
-/// Whose context the examples ask for.
-const SUBJECT: &str = "vault://subjects/demo";
+use crate::token::{DEMO_AGENT, DEMO_CLIENT, DEMO_MODEL};
 
 /// How long signatures of a fresh key are accepted.
 const KEY_LIFETIME_S: u64 = 5 * 365 * 24 * 60 * 60;
@@ -23,14 +22,16 @@ pub(super) struct Party {
     principal: String,
     client_instance: String,
     method: &'static str,
+    /// For whom it asks.
+    recipient: String,
 }
 
-/// The two requesters that the first policy knows.
+/// The two requesters that the first policy knows, and for whom they ask.
 #[derive(Clone, Debug)]
 pub(super) struct Parties {
-    /// Shows an access token.
+    /// Shows an access token, and asks for a model.
     pub(super) agent: Party,
-    /// Shows a client certificate.
+    /// Shows a client certificate, and asks for itself.
     pub(super) client: Party,
 }
 
@@ -42,29 +43,32 @@ impl Parties {
                 principal: DEMO_AGENT.to_owned(),
                 client_instance: DEMO_CLIENT.to_owned(),
                 method: "oauth2",
+                recipient: DEMO_MODEL.to_owned(),
             },
             client: Party {
                 principal: client.clone(),
-                client_instance: client,
+                client_instance: client.clone(),
                 method: "mtls",
+                recipient: client,
             },
         }
     }
 }
 
 /// The public halves of the signing keys.
-pub(super) fn trust(decision: &SigningKey, now: UnixTime) -> Value {
-    json!({
-        "keys": [{
-            "kid": decision.kid().as_str(),
-            "purpose": "decision",
+pub(super) fn trust(signing: &[(Purpose, SigningKey)], now: UnixTime) -> Value {
+    let keys = signing.iter().map(|(purpose, key)| {
+        json!({
+            "kid": key.kid().as_str(),
+            "purpose": purpose.as_str(),
             "alg": "Ed25519",
-            "x": public(decision),
+            "x": public(key),
             "not_before": now.to_string(),
             "not_after": now.plus_seconds(KEY_LIFETIME_S).to_string(),
             "revoked": false,
-        }],
-    })
+        })
+    });
+    json!({"keys": keys.collect::<Vec<_>>()})
 }
 
 /// The public half of the token issuer's key (RFC 7517, RFC 8037).
@@ -103,15 +107,15 @@ pub(super) fn receipt_writers(trust_domain: &str) -> Value {
         let row = json!({
             "actors": [&id],
             "operations": process.receipts,
-            "consumer_operations": [],
+            "consumer_operations": process.consumer_receipts,
         });
         (id, row)
     });
     json!({"writers_version": 1, "writers": rows.collect::<Map<_, _>>()})
 }
 
-/// A first policy, to be replaced: two requesters may draft a response with three facts about one
-/// subject. A fourth fact and sending need a person's approval; everything else is denied.
+/// A first policy, to be replaced: two requesters may have a response drafted with two facts about
+/// one subject. Sending it needs a person's approval; everything else is denied.
 pub(super) fn snapshot(parties: &Parties) -> Value {
     let Parties { agent, client } = parties;
     json!({
@@ -123,25 +127,24 @@ pub(super) fn snapshot(parties: &Parties) -> Value {
             "allowed_requesters": [agent.principal, client.principal],
             "allowed_clients": [agent.client_instance, client.client_instance],
             "allowed_authentication_methods": [agent.method, client.method],
-            "allowed_recipients": [agent.principal, client.principal],
+            "allowed_recipients": [agent.recipient, client.recipient],
             "allowed_purpose_codes": ["draft.response"],
             "allowed_tasks": ["draft_only"],
-            "allowed_selectors": ["delivery_date", "project_name", "timeline"],
-            "approval_required_selectors": ["stakeholder"],
-            "allowed_actions": ["email.create_draft"],
+            "allowed_selectors": ["requested_delivery_date", "requesting_stakeholder"],
+            "allowed_actions": ["email.create_draft", "memory.propose", "model.generate_text"],
             "approval_required_actions": ["email.send"],
-            "transforms": {"timeline": ["truncate:timeline:280"]},
+            "transforms": {
+                "requesting_stakeholder": ["truncate:requesting_stakeholder:280"],
+            },
             "bundle_instructions": ["Draft only."],
             "maximum_retention": {"mode": "ephemeral", "max_seconds": 3600},
             "decision_ttl_seconds": 300,
             "require_receipts": true,
         },
         "predicates": {
-            "budget": {"datatype": "number", "label": "sensitive"},
-            "delivery_date": {"datatype": "date", "label": "private"},
-            "project_name": {"datatype": "text", "label": "internal"},
-            "stakeholder": {"datatype": "text", "label": "private"},
-            "timeline": {"datatype": "text", "label": "internal"},
+            "amount_due": {"datatype": "money", "label": "sensitive"},
+            "requested_delivery_date": {"datatype": "date", "label": "private"},
+            "requesting_stakeholder": {"datatype": "person", "label": "private"},
         },
         "resolve": {},
         "clients": [registered(agent), registered(client)],
@@ -158,7 +161,8 @@ fn registered(party: &Party) -> Value {
     })
 }
 
-/// A request that the first policy grants in part: a budget is nothing that it lets out.
+/// A request that the first policy grants in part: what is owed is nothing that it lets out, and
+/// paying nothing that it allows.
 pub(super) fn request(party: &Party, now: UnixTime) -> Value {
     json!({
         "spec_version": "context-layer/0.2-draft",
@@ -172,16 +176,21 @@ pub(super) fn request(party: &Party, now: UnixTime) -> Value {
             "authenticated_by": party.method,
             "client_instance": party.client_instance,
         },
-        "recipient": {"principal": party.principal, "onward_disclosure": "forbidden"},
+        "recipient": {"principal": party.recipient, "onward_disclosure": "forbidden"},
         "purpose_code": "draft.response",
         "purpose": "Draft an answer to a question about a delivery.",
         "task": {"kind": "draft_only", "user_visible": true},
         "selectors": [
-            {"predicate": "delivery_date"},
-            {"predicate": "timeline"},
-            {"predicate": "budget"},
+            {"predicate": "requesting_stakeholder"},
+            {"predicate": "requested_delivery_date"},
+            {"predicate": "amount_due"},
         ],
-        "requested_actions": ["email.create_draft"],
+        "requested_actions": [
+            "email.create_draft",
+            "model.generate_text",
+            "memory.propose",
+            "payment.send",
+        ],
         "retention": {"mode": "ephemeral", "max_seconds": 600},
         "receipt_requirement": {"level": "operation", "required": true},
         "expires_at": now.plus_seconds(REQUEST_LIFETIME_S).to_string(),

@@ -1,7 +1,6 @@
 //! What is going to be started, checked before anything is.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::path::{Path, PathBuf};
 
 use tokio::process::Command;
 
@@ -10,6 +9,7 @@ use super::log::Log;
 use crate::error::Error;
 use crate::home::{Home, make_folder};
 use crate::processes::{PROCESSES, Process, Wiring};
+use crate::programs::Programs;
 use crate::token::TokenIssuer;
 
 /// The processes to start, in order.
@@ -45,13 +45,10 @@ pub(super) struct Ports {
 
 impl Plan {
     pub(super) fn of(args: &UpArgs, home: &Home) -> Result<Self, Error> {
-        let bin_dir = match &args.bin_dir {
-            Some(folder) => folder.clone(),
-            None => own_folder()?,
-        };
+        let programs = Programs::of(args.bin_dir.as_deref())?;
         let mut bound = Vec::new();
         for process in selected(&args.without)? {
-            let program = find_program(&bin_dir, process)?;
+            let program = programs.find(process.name)?;
             let ports = Ports::bind(process, args.base_port)?;
             bound.push((process, program, ports.addrs()?, ports));
         }
@@ -66,8 +63,6 @@ impl Plan {
             token_audience: &tokens.audience,
         };
         let planned = bound.into_iter().map(|(process, program, addrs, ports)| {
-            let data = home.data(process.name);
-            make_folder(&data)?;
             let mut command = Command::new(program);
             command
                 // What the processes are told is on their command lines, so that a setting in
@@ -75,8 +70,6 @@ impl Plan {
                 .env_clear()
                 .arg("--home")
                 .arg(home.root())
-                .arg("--data-dir")
-                .arg(data)
                 .arg(format!("--listen-addr={}", addrs.main))
                 .arg(format!("--admin-addr={}", addrs.admin))
                 .arg(format!("--log-filter={}", args.log_filter))
@@ -86,7 +79,12 @@ impl Plan {
             if let Some(endpoint) = &args.otlp_endpoint {
                 command.arg(format!("--otlp-endpoint={endpoint}"));
             }
-            for (flag, value) in (process.settings)(&wiring) {
+            if process.keeps_data {
+                let data = home.data(process.name);
+                make_folder(&data)?;
+                command.arg("--data-dir").arg(data);
+            }
+            for (flag, value) in process.settings(&wiring) {
                 command.arg(format!("{flag}={value}"));
             }
             Ok(Planned {
@@ -118,19 +116,6 @@ fn selected(without: &[String]) -> Result<Vec<&'static Process>, Error> {
         }
     }
     Ok(selected)
-}
-
-fn own_folder() -> Result<PathBuf, Error> {
-    let own = std::env::current_exe().map_err(Error::Runtime)?;
-    Ok(own.parent().unwrap_or(Path::new(".")).to_owned())
-}
-
-fn find_program(bin_dir: &Path, process: &Process) -> Result<PathBuf, Error> {
-    let path = bin_dir.join(process.name);
-    if path.is_file() {
-        return Ok(path);
-    }
-    Err(Error::NoProgram { path })
 }
 
 impl Ports {
@@ -166,7 +151,9 @@ impl Ports {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::processes::{GATEWAY, POLICY_ENGINE, RECEIPT_STORE};
+    use crate::processes::{
+        BUNDLE_ISSUER, GATEWAY, POLICY_ENGINE, RECEIPT_STORE, SEMANTIC_PROXY, VAULT,
+    };
 
     fn names(without: &[&str]) -> Result<Vec<&'static str>, Error> {
         let without: Vec<_> = without.iter().map(|name| (*name).to_owned()).collect();
@@ -176,15 +163,15 @@ mod tests {
 
     #[test]
     fn a_process_is_left_out_only_if_nobody_needs_it() {
+        let left_out = [VAULT.name, SEMANTIC_PROXY.name, BUNDLE_ISSUER.name];
         assert_eq!(
-            names(&[GATEWAY.name]).unwrap(),
-            [RECEIPT_STORE.name, POLICY_ENGINE.name]
+            names(&left_out).unwrap(),
+            [RECEIPT_STORE.name, POLICY_ENGINE.name, GATEWAY.name]
         );
         assert_eq!(names(&[]).unwrap().len(), PROCESSES.len());
-        assert!(matches!(
-            names(&[RECEIPT_STORE.name]),
-            Err(Error::Needs { .. })
-        ));
+        for needed in [RECEIPT_STORE.name, VAULT.name, POLICY_ENGINE.name] {
+            assert!(matches!(names(&[needed]), Err(Error::Needs { .. })));
+        }
     }
 
     #[test]

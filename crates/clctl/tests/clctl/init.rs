@@ -5,8 +5,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use cl_host::clock::SystemClock;
+use cl_host::clock::{Clock, SystemClock};
 use cl_host::tls::{Credentials, ServerTls, TlsFiles};
+use cl_model::time::UnixTime;
+use cl_model::trust::TrustFile;
 use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
 use ring::digest::{SHA256, digest};
 use ring::signature::{Ed25519KeyPair, KeyPair};
@@ -121,11 +123,16 @@ fn contents(folder: &Path) -> Vec<(String, Vec<u8>)> {
 fn load_all(home: &TestHome) -> Vec<String> {
     [
         "auditor",
+        "cl-bundle-issuer",
+        "cl-capture",
         "cl-gateway",
         "cl-policy-engine",
         "cl-receipt-store",
+        "cl-semantic-proxy",
+        "cl-vault",
         "client",
         "operator",
+        "owner",
     ]
     .into_iter()
     .map(|owner| {
@@ -148,11 +155,16 @@ fn each_owner_has_a_certificate_of_the_trust_domain() {
     let ids = load_all(&home);
     let expected = [
         "auditor/clctl",
+        "exchange/cl-bundle-issuer",
+        "vault/cl-capture",
         "edge/cl-gateway",
         "exchange/cl-policy-engine",
         "exchange/cl-receipt-store",
+        "exchange/cl-semantic-proxy",
+        "vault/cl-vault",
         "client/default/demo",
         "operator/clctl",
+        "owner/default",
     ];
     assert_eq!(
         ids,
@@ -191,22 +203,95 @@ fn document(home: &TestHome, name: &str) -> Value {
 #[test]
 fn published_keys_are_the_public_halves() {
     let home = TestHome::new();
-    for (purpose, file) in [("decision", "trust.json"), ("token", "jwks.json")] {
+    for (purpose, file, place) in [
+        ("decision", "trust.json", 0),
+        ("bundle", "trust.json", 1),
+        ("notes", "trust.json", 2),
+        ("token", "jwks.json", 0),
+    ] {
         let pem = fs::read(home.path(&format!("keys/{purpose}.pem"))).unwrap();
         let document_of = PrivatePkcs8KeyDer::from_pem_slice(&pem).unwrap();
         let pair = Ed25519KeyPair::from_pkcs8(document_of.secret_pkcs8_der()).unwrap();
         let public = pair.public_key().as_ref();
-        let published = &document(&home, file)["keys"][0];
+        let published = &document(&home, file)["keys"][place];
         assert_eq!(published["x"], BASE64URL_NOPAD.encode(public).as_str());
         let tail = HEXLOWER.encode(digest(&SHA256, public).as_ref());
         let kid = format!("urn:cl:key:{purpose}:{tail}");
         assert_eq!(published["kid"], kid.as_str());
     }
-    assert_eq!(
-        document(&home, "trust.json")["keys"][0]["purpose"],
-        "decision"
-    );
+    let trust = fs::read(home.path("trust.json")).unwrap();
+    let (trusted, now) = (TrustFile::parse(&trust).unwrap(), now());
+    for purpose in ["decision", "bundle", "notes"] {
+        assert_eq!(trusted.public_keys(purpose, now).count(), 1, "{purpose}");
+    }
     assert_eq!(document(&home, "jwks.json")["keys"][0]["kty"], "OKP");
+}
+
+fn now() -> UnixTime {
+    UnixTime::from_milliseconds(SystemClock.now_unix_ms())
+}
+
+#[test]
+fn each_process_has_the_secrets_that_it_looks_for() {
+    let home = TestHome::new();
+    let keys = contents(&home.path("keys"));
+    let names: Vec<_> = keys
+        .iter()
+        .map(|(path, _)| Path::new(path).file_name().unwrap().to_str().unwrap())
+        .collect();
+    let expected = [
+        "alias.key",
+        "bundle.pem",
+        "cl-bundle-issuer.kek",
+        "cl-gateway.kek",
+        "cl-policy-engine.kek",
+        "cl-receipt-store.kek",
+        "cl-vault-data.kek",
+        "cl-vault.kek",
+        "decision.pem",
+        "notes.pem",
+        "subject-tag.key",
+        "token.pem",
+        "transform.key",
+        "vault-alias.key",
+    ];
+    assert_eq!(names, expected);
+    for (path, bytes) in keys.iter().filter(|(path, _)| !path.ends_with(".pem")) {
+        assert_eq!(bytes.len(), 32, "{path}");
+    }
+}
+
+#[test]
+fn each_writer_has_a_row_for_its_receipts() {
+    let home = TestHome::new();
+    let table = document(&home, "receipt-writers.json");
+    let operations = |path: &str, list: &str| {
+        let row = &table["writers"][format!("spiffe://context-layer.local/{path}")];
+        let operations = row[list].as_array().unwrap().iter();
+        let operations = operations.map(|operation| operation.as_str().unwrap().to_owned());
+        operations.collect::<Vec<_>>()
+    };
+    let own = |path: &str| operations(path, "operations");
+    assert_eq!(
+        own("exchange/cl-semantic-proxy"),
+        ["semantic_proxy.project"]
+    );
+    assert_eq!(
+        own("exchange/cl-bundle-issuer"),
+        ["bundle.issue", "bundle.deliver", "bundle.revoke"]
+    );
+    assert!(own("vault/cl-vault").contains(&"vault.erase_subject".to_owned()));
+    for path in ["exchange/cl-policy-engine", "vault/cl-vault"] {
+        assert!(operations(path, "consumer_operations").is_empty(), "{path}");
+    }
+    let consumers = operations("exchange/cl-bundle-issuer", "consumer_operations");
+    assert_eq!(consumers, ["*"]);
+    let rows = table["writers"].as_object().unwrap();
+    assert_eq!(
+        rows.len(),
+        4,
+        "the gateway and the store write none of their own"
+    );
 }
 
 #[test]

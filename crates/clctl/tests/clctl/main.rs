@@ -7,6 +7,7 @@
     reason = "tests"
 )]
 
+mod exchange;
 mod impostors;
 mod init;
 mod policies;

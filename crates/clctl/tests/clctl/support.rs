@@ -1,6 +1,7 @@
 //! Homes, calls of the program, and processes that are stopped in any case.
 
 use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::Once;
@@ -15,7 +16,18 @@ const HANG: Duration = Duration::from_secs(120);
 
 pub(crate) const CLCTL: &str = env!("CARGO_BIN_EXE_clctl");
 
-pub(crate) const PROGRAMS: [&str; 3] = ["cl-receipt-store", "cl-policy-engine", "cl-gateway"];
+/// The processes of a deployment, in the order of their start.
+pub(crate) const PROGRAMS: [&str; 6] = [
+    "cl-receipt-store",
+    "cl-vault",
+    "cl-semantic-proxy",
+    "cl-bundle-issuer",
+    "cl-policy-engine",
+    "cl-gateway",
+];
+
+/// The program that `clctl capture` becomes.
+const CAPTURE: &str = "cl-capture";
 
 /// Waits for something that no event tells.
 pub(crate) fn until<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
@@ -221,6 +233,11 @@ pub(crate) fn send(pid: i32, signal: Signal) {
     kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
 }
 
+/// The access rights of a file or folder.
+pub(crate) fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o7777
+}
+
 /// Whether the process exists and is more than an entry that waits for its parent.
 pub(crate) fn is_alive(pid: i32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -233,9 +250,10 @@ fn build_programs() {
     static BUILT: Once = Once::new();
 
     let folder = Path::new(CLCTL).parent().unwrap();
-    let is_missing = |program: &&&str| !folder.join(program).is_file();
+    let is_missing = |program: &&str| !folder.join(program).is_file();
     BUILT.call_once(|| {
-        let missing: Vec<_> = PROGRAMS.iter().filter(is_missing).collect();
+        let programs = PROGRAMS.into_iter().chain([CAPTURE]);
+        let missing: Vec<_> = programs.filter(is_missing).collect();
         if missing.is_empty() {
             return;
         }

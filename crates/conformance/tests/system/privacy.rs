@@ -25,7 +25,7 @@ fn change(snapshot: &mut Value) {
     policy["allowed_subjects"] = json!([SUBJECT]);
     policy["allowed_tasks"] = json!(["draft_only", "canary.task"]);
     policy["bundle_instructions"] = json!(["Keep to canary-policy."]);
-    policy["allowed_selectors"] = json!(["canary_fact", "timeline"]);
+    policy["allowed_selectors"] = json!(["canary_fact", "requesting_stakeholder"]);
     snapshot["predicates"]["canary_fact"] = json!({"datatype": "text", "label": "private"});
 }
 
@@ -56,7 +56,7 @@ async fn private_words_reach_no_log_error_metric_receipt_or_disk() {
     request["subject_ref"] = json!(SUBJECT);
     request["purpose"] = json!("a canary purpose");
     request["task"]["kind"] = json!("canary.task");
-    request["selectors"] = json!([{"predicate": "canary_fact"}, {"predicate": "budget"}]);
+    request["selectors"] = json!([{"predicate": "canary_fact"}, {"predicate": "amount_due"}]);
     let decision = submit(&exchange, &request).await.unwrap();
     let said: Value = serde_json::from_slice(&decision).unwrap();
     assert_eq!(said["decision"], "allow_with_reductions");
