@@ -97,3 +97,37 @@ impl Metrics {
         self.answers.add(1, &labels);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_counts_as_its_route_and_an_id_never_shows() {
+        for (path, route) in [
+            ("/context/v1/requests", "requests"),
+            ("/context/v1/requests/urn:cl:request:r", "request"),
+            ("/context/v1/bundles/urn:cl:bundle:b", "bundle"),
+            (
+                "/context/v1/bundles/urn:cl:bundle:b/status",
+                "bundle_status",
+            ),
+            (
+                "/context/v1/bundles/urn:cl:bundle:b/receipts",
+                "bundle_receipts",
+            ),
+            ("/context/v1/receipts/urn:cl:receipt:r", "receipt"),
+            ("/context/v1/memory-proposals", "memory_proposals"),
+            ("/.well-known/context-layer", "capabilities"),
+            (
+                "/contextlayer.exchange.v1.ExchangeService/RedeemBundle",
+                "exchange",
+            ),
+            ("/context/v1/bundles", "unknown"),
+            ("/context/v1/receiptsurn:cl:receipt:r", "unknown"),
+            ("/status", "unknown"),
+        ] {
+            assert_eq!(Route::of(path).as_str(), route, "{path}");
+        }
+    }
+}
