@@ -176,8 +176,8 @@ impl Issuing {
         });
         match found.await {
             // Whoever was first has said what becomes of it.
-            Err(Error::Store(StoreError::Conflict)) => Ok(None),
-            result => result,
+            Err(StoreError::Conflict) => Ok(None),
+            result => Ok(result?),
         }
     }
 
@@ -203,7 +203,8 @@ impl Issuing {
             }
             Err(StoreError::Conflict)
         })
-        .await
+        .await?;
+        Ok(())
     }
 
     fn now(&self) -> UnixTime {

@@ -161,6 +161,8 @@ impl PolicyEngine {
             request_ref: key.id.as_str().to_owned(),
             state: new.standing.state,
             decision: new.recorded.decision.clone(),
+            conclusion: None,
+            awaits_bundle: new.standing.state == State::Decided && new.issue.is_some(),
         };
         // The commit point. A crash before it leaves nothing, a crash after it leaves an outbox
         // entry that the outbox settles.

@@ -11,7 +11,6 @@ use cl_model::canonical;
 use cl_model::digest::Digest;
 use cl_model::document::{Document, sign};
 use cl_model::grant::{ResolvePlan, ScopeStatement};
-use cl_model::json::read::FromJson;
 use cl_model::key::{MacKey, Seed, SigningKey};
 use cl_model::policy::{
     ApprovalRule, Asked, Evaluation, ListPolicy, Preflight, PresentedApproval, VerifierOutcome,
@@ -26,8 +25,8 @@ use cl_wire::semantic::v1::semantic_proxy_service_client::SemanticProxyServiceCl
 use cl_wire::status::reason;
 use cl_wire::vault::v1::ResolveClaimsRequest;
 use cl_wire::vault::v1::vault_service_client::VaultServiceClient;
-use rustls_pki_types::PrivatePkcs8KeyDer;
-use rustls_pki_types::pem::PemObject;
+use rustls::pki_types::PrivatePkcs8KeyDer;
+use rustls::pki_types::pem::PemObject as _;
 use serde_json::{Value, json};
 use tonic::Status;
 

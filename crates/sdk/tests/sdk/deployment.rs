@@ -142,6 +142,7 @@ pub(crate) fn delivery_with(change: impl FnOnce(&mut Value)) -> Delivery {
         key: &key("bundle"),
         preflight: Preflight::Available,
         now: issued_at(),
+        latest_end: None,
     };
     let (envelope, _) = pending.issue().unwrap().release(true).unwrap();
     let bundle: Value = serde_json::from_str::<Value>(&envelope).unwrap()["bundle"].take();
