@@ -176,8 +176,8 @@ impl Issuing {
         });
         match found.await {
             // Whoever was first has said what becomes of it.
-            Err(Error::Store(StoreError::Conflict)) => Ok(None),
-            result => result,
+            Err(StoreError::Conflict) => Ok(None),
+            result => Ok(result?),
         }
     }
 
@@ -188,7 +188,7 @@ impl Issuing {
         conclusion: Conclusion,
     ) -> Result<(), Error> {
         let key = key.clone();
-        blocking(&self.store, move |store| {
+        let concluded = blocking(&self.store, move |store| {
             let mut read = stored;
             for _ in 0..ATTEMPTS {
                 match store.conclude(&key, &read, &conclusion) {
@@ -202,8 +202,8 @@ impl Issuing {
                 }
             }
             Err(StoreError::Conflict)
-        })
-        .await
+        });
+        Ok(concluded.await?)
     }
 
     fn now(&self) -> UnixTime {

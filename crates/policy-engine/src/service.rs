@@ -157,9 +157,12 @@ impl PolicyEngine {
             .await?;
         let (decided, new) = self.decide(submission, &judgement)?;
         let entry = new.entry.clone();
+        let state = new.standing.state;
         let status = RequestStatus {
             request_ref: key.id.as_str().to_owned(),
-            state: new.standing.state,
+            state,
+            conclusion: None,
+            awaits_bundle: state == State::Decided && new.issue.is_some(),
             decision: new.recorded.decision.clone(),
         };
         // The commit point. A crash before it leaves nothing, a crash after it leaves an outbox

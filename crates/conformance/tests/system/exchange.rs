@@ -49,7 +49,7 @@ fn issued(deployment: &Deployment) -> String {
     let example = deployment.home().join("examples/request.json");
     let answer = deployment.clctl(&["request", &example.display().to_string()]);
     assert_eq!(answer["state"], "issued", "{answer}");
-    answer["bundle_ref"].as_str().unwrap().to_owned()
+    answer["bundle"].as_str().unwrap().to_owned()
 }
 
 fn code<T: std::fmt::Debug>(result: Result<T, Error>) -> String {
