@@ -87,8 +87,7 @@ pub fn read(bytes: &[u8], extra_marks: &[&str]) -> Result<Reading, NotAMessage> 
         utc_offset_minutes: sent_at.and_then(|sent| sent.utc_offset_minutes),
         text,
         marks: marks.into_list(),
-        // The reply headers are not read; the vault falls back on subject line and people.
-        thread_digest: None,
+        thread_digest: facts.conversation.map(|digest| digest.to_string()),
     };
     Ok(Reading { content, facts })
 }

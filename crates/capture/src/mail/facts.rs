@@ -19,6 +19,9 @@ pub struct Facts {
     pub in_reply_to: Option<Digest>,
     /// How many earlier messages it names.
     pub references: usize,
+    /// The digest of the id of the message that the conversation began with, as far as this one
+    /// says; its own if it answers none.
+    pub conversation: Option<Digest>,
     /// When it says that it was sent.
     pub sent_at: Option<SentAt>,
     /// The `Date` field as written, and its zone.
@@ -76,6 +79,9 @@ pub(super) fn facts(structure: &Structure<'_>, sent_at: Option<SentAt>, marks: &
         references: structure
             .text("references")
             .map_or(0, |it| it.matches('<').count()),
+        conversation: ["references", "in-reply-to", "message-id"]
+            .iter()
+            .find_map(|name| first_id(&structure.text(name)?)),
         sent_at,
         written_date: written.filter(|it| !it.is_empty()),
         signatures: signatures(structure, marks),
@@ -95,6 +101,13 @@ pub(super) fn facts(structure: &Structure<'_>, sent_at: Option<SentAt>, marks: &
         deleted_as: deleted_as(structure),
         header_fields: structure.fields.len(),
     }
+}
+
+/// The first message id of a field, without its brackets.
+fn first_id(field: &str) -> Option<Digest> {
+    let (id, _) = field.split_once('<')?.1.split_once('>')?;
+    let id = id.trim();
+    (!id.is_empty()).then(|| Digest::of_bytes(id.as_bytes()))
 }
 
 impl AttachmentFacts {
@@ -159,5 +172,44 @@ fn deleted_as(structure: &Structure<'_>) -> Option<&'static str> {
         (true, _) => Some("mozilla.expunged"),
         (false, true) => Some("mbox.deleted"),
         (false, false) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::mail::read;
+
+    fn conversation(header: &str) -> Option<String> {
+        let message = format!("From: a@b.example\r\n{header}\r\nHello.\r\n");
+        let reading = read(message.as_bytes(), &[]).unwrap();
+        reading.content.thread_digest
+    }
+
+    #[test]
+    fn an_answer_belongs_to_the_conversation_that_it_answers() {
+        let first = conversation("Message-ID: <one@b.example>\r\n");
+        assert!(first.is_some());
+        let answers = [
+            "Message-ID: <two@b.example>\r\nIn-Reply-To: <one@b.example>\r\n",
+            "Message-ID: <three@b.example>\r\nIn-Reply-To: <two@b.example>\r\n\
+             References: <one@b.example> <two@b.example>\r\n",
+        ];
+        for answer in answers {
+            assert_eq!(conversation(answer), first, "{answer}");
+        }
+        let other = conversation("Message-ID: <two@b.example>\r\n");
+        assert!(other.is_some() && other != first);
+    }
+
+    #[test]
+    fn without_an_id_no_conversation_is_named() {
+        for header in [
+            "",
+            "Message-ID: one\r\n",
+            "References: <>\r\n",
+            "In-Reply-To: <one\r\n",
+        ] {
+            assert_eq!(conversation(header), None, "{header}");
+        }
     }
 }
