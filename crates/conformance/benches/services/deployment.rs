@@ -17,6 +17,7 @@ use cl_host::tls::{Credentials, ServerTls, TlsFiles};
 use cl_kv::{Engine, KeyEncryptionKey, RocksEngine, Sealed};
 use cl_model::key::{Seed, SigningKey};
 use cl_model::scalar::KeyId;
+use cl_pki::{Leaf, Validity};
 use cl_policy_engine::core::grant::Audiences;
 use cl_policy_engine::core::keys::Keys;
 use cl_policy_engine::receipts::GrpcReceipts;
@@ -26,10 +27,6 @@ use cl_receipt_store::core::writers::Writers;
 use cl_wire::policy::v1::policy_admin_service_client::PolicyAdminServiceClient;
 use cl_wire::policy::v1::policy_service_client::PolicyServiceClient;
 use cl_wire::policy::v1::{ActivateSnapshotRequest, PutSnapshotRequest};
-use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, SanType,
-    date_time_ymd,
-};
 use ring::rand::SystemRandom;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -180,9 +177,11 @@ impl Starting {
         let app = cl_policy_engine::app(cl_policy_engine::Deps {
             store: Arc::new(KvStore::new(sealed.expect("a sealed store"))),
             receipts: Arc::new(GrpcReceipts::new(receipts)),
+            issuer: None,
             keys: Keys::new(signing_key(), &seed(2), &seed(3)),
             audiences: Audiences::of(TRUST_DOMAIN).expect("a trust domain"),
             clock: Arc::clone(&self.clock),
+            ids: Arc::clone(&self.ids),
             own: self.credentials.own().id,
             meter: self.telemetry.meter(),
             shutdown: self.shutdown.clone(),
@@ -222,20 +221,18 @@ pub(crate) fn channel(port: u16, own: Arc<Credentials>, path: &str) -> PeerChann
     PeerChannel::new(target, own, ClientLimits::default()).expect("a channel")
 }
 
+/// From 2000 to 2090.
+const VALIDITY: Validity = Validity {
+    not_before_unix_s: 946_684_800,
+    not_after_unix_s: 3_786_912_000,
+};
+
 /// Issues the certificates of the deployment.
-pub(crate) struct Authority {
-    issuer: CertifiedIssuer<'static, KeyPair>,
-}
+pub(crate) struct Authority(cl_pki::Authority);
 
 impl Authority {
     fn new() -> Self {
-        let mut params = CertificateParams::default();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.distinguished_name.push(DnType::CommonName, "bench");
-        let key = KeyPair::generate().expect("a key");
-        Self {
-            issuer: CertifiedIssuer::self_signed(params, key).expect("an authority"),
-        }
+        Self(cl_pki::Authority::new("bench", VALIDITY).expect("an authority"))
     }
 
     pub(crate) fn credentials(&self, path: &str) -> Arc<Credentials> {
@@ -245,22 +242,18 @@ impl Authority {
             key: folder.path().join("own.key"),
             trust: folder.path().join("ca.pem"),
         };
-        let key = KeyPair::generate().expect("a key");
-        write(&files.chain, &self.certificate(path, &key));
-        write(&files.key, &key.serialize_pem());
-        write(&files.trust, &self.issuer.pem());
+        let issued = self.0.issue(&Leaf {
+            uris: &[&id(path)],
+            names: &["localhost"],
+            validity: VALIDITY,
+            serial: 1,
+        });
+        let issued = issued.expect("a certificate");
+        write(&files.chain, &issued.chain_pem);
+        write(&files.key, &issued.key_pem);
+        write(&files.trust, self.0.pem());
         let clock = Arc::new(SystemClock);
         Credentials::load(files, ServerTls::INTERNAL, clock).expect("credentials")
-    }
-
-    fn certificate(&self, path: &str, key: &KeyPair) -> String {
-        let mut params = CertificateParams::new(["localhost".to_owned()]).expect("names");
-        let uri = id(path).try_into().expect("ASCII");
-        params.subject_alt_names.push(SanType::URI(uri));
-        params.not_before = date_time_ymd(2000, 1, 1);
-        params.not_after = date_time_ymd(2090, 1, 1);
-        let signed = params.signed_by(key, &self.issuer);
-        signed.expect("a certificate").pem()
     }
 }
 

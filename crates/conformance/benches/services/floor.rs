@@ -71,6 +71,10 @@ impl Engine for Delayed {
         }
         results
     }
+
+    fn purge(&self) -> Result<(), Error> {
+        self.engine.purge()
+    }
 }
 
 /// Synced batches, and the bytes in them.
@@ -126,6 +130,10 @@ impl Engine for Counted {
             self.count.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         }
         self.engine.apply_many(batches)
+    }
+
+    fn purge(&self) -> Result<(), Error> {
+        self.engine.purge()
     }
 }
 

@@ -3,32 +3,24 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use cl_host::clock::SystemClock;
 use cl_host::tls::{Credentials, ServerTls, TlsFiles};
-use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, SanType,
-    SerialNumber, date_time_ymd,
-};
-
-static NEXT_SERIAL: AtomicU64 = AtomicU64::new(0x1000);
+use cl_pki::{Leaf, Validity};
 
 pub(crate) const TRUST_DOMAIN: &str = "example.org";
 
-pub(crate) struct Authority {
-    issuer: CertifiedIssuer<'static, KeyPair>,
-}
+/// From 2000 to 2090.
+const VALIDITY: Validity = Validity {
+    not_before_unix_s: 946_684_800,
+    not_after_unix_s: 3_786_912_000,
+};
+
+pub(crate) struct Authority(cl_pki::Authority);
 
 impl Authority {
     pub(crate) fn new() -> Self {
-        let mut params = CertificateParams::default();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.distinguished_name.push(DnType::CommonName, "test");
-        let key = KeyPair::generate().unwrap();
-        Self {
-            issuer: CertifiedIssuer::self_signed(params, key).unwrap(),
-        }
+        Self(cl_pki::Authority::new("test", VALIDITY).unwrap())
     }
 
     /// Fresh credentials of one process.
@@ -45,20 +37,17 @@ impl Authority {
 
     /// Writes a fresh certificate, its key and the authority.
     pub(crate) fn write(&self, path: &str, files: &TlsFiles) {
-        let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
-        let mut params = CertificateParams::new(names).unwrap();
-        let uri = SanType::URI(id(path).try_into().unwrap());
-        params.subject_alt_names.push(uri);
-        params.not_before = date_time_ymd(2000, 1, 1);
-        params.not_after = date_time_ymd(2090, 1, 1);
-        let serial = NEXT_SERIAL.fetch_add(1, Ordering::Relaxed);
-        params.serial_number = Some(SerialNumber::from(serial));
-        let key = KeyPair::generate().unwrap();
-        let certificate = params.signed_by(&key, &self.issuer).unwrap();
-        fs::write(&files.chain, certificate.pem()).unwrap();
-        fs::write(&files.key, key.serialize_pem()).unwrap();
+        let issued = self.0.issue(&Leaf {
+            uris: &[&id(path)],
+            names: &["localhost", "127.0.0.1"],
+            validity: VALIDITY,
+            serial: 1,
+        });
+        let issued = issued.unwrap();
+        fs::write(&files.chain, issued.chain_pem).unwrap();
+        fs::write(&files.key, &*issued.key_pem).unwrap();
         fs::set_permissions(&files.key, Permissions::from_mode(0o600)).unwrap();
-        fs::write(&files.trust, self.issuer.pem()).unwrap();
+        fs::write(&files.trust, self.0.pem()).unwrap();
     }
 }
 
