@@ -72,11 +72,12 @@ fn names() -> impl Iterator<Item = &'static str> {
 pub(crate) async fn run(args: &UpArgs, session: &Session) -> Result<(), Error> {
     let home = &session.home;
     home.check()?;
+    // Before anything exists that a signal would have to undo.
+    let mut signals = signals().map_err(Error::Runtime)?;
     let _held_until_the_end = lock(home)?;
     refuse_left_overs(home)?;
     Endpoints::remove(home)?;
     let plan = Plan::of(args, home)?;
-    let mut signals = signals().map_err(Error::Runtime)?;
     let mut children = Children::default();
 
     let started = tokio::select! {
