@@ -88,7 +88,11 @@ pub trait Store: Send + Sync {
         limit: usize,
     ) -> Result<Vec<BundleId>, StoreError>;
 
-    /// Bars a name and ends bundles, with the receipt of that.
+    /// Bars a name, so that no bundle can carry it from now on. The bundles that do are found after
+    /// this. Barring twice is fine; a bundle's own name is not barred.
+    fn bar(&self, tenant: &TenantName, target: &Target) -> Result<(), StoreError>;
+
+    /// Ends bundles, with the receipt of that.
     fn revoke(&self, revocation: &Revocation<'_>) -> Result<(), StoreError>;
 
     /// The digest of what an operation id was used for.
@@ -250,8 +254,6 @@ impl Target {
 
 /// Bundles to end.
 pub struct Revocation<'a> {
-    /// The name that ends them, and bars later ones.
-    pub target: &'a Target,
     /// The bundles as they were read, and as they will be.
     pub bundles: &'a [(StoredBundle, Bundle)],
     /// What the operation id is used for.

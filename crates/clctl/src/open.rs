@@ -111,9 +111,10 @@ async fn open(args: &OpenArgs, bundle_ref: &str, session: &Session) -> Result<()
     let attempt = session.ids.uuid()?.to_string();
     let delivery = client.redeem(bundle_ref, &attempt).await;
     let delivery = delivery.map_err(Error::of_consumer)?;
-    if let Some(file) = &args.save {
-        home::write(file, delivery.to_text().as_bytes(), Access::Secret)?;
-    }
+    // A bundle is handed out once: a file that cannot be written is told after all else is done.
+    let text = Zeroizing::new(delivery.to_text());
+    let save = |file: &PathBuf| home::write(file, text.as_bytes(), Access::Secret);
+    let saved = args.save.as_ref().map_or(Ok(()), save);
     let bundle = client.open(&delivery).await.map_err(Error::of_consumer)?;
     let mut opened = Opened {
         bundle: bundle.bundle_ref().to_owned(),
@@ -121,9 +122,9 @@ async fn open(args: &OpenArgs, bundle_ref: &str, session: &Session) -> Result<()
         contents: contents(&bundle).await.map_err(Error::of_consumer)?,
         actions: Vec::new(),
         proposal: None,
-        saved: args.save.clone(),
+        saved: args.save.clone().filter(|_| saved.is_ok()),
     };
-    let mut refused = None;
+    let mut refused = saved.err();
     for action in &args.perform {
         let done = bundle.perform(action, |_| async { Handled::Nothing }).await;
         let failure = done.err().map(Error::of_consumer);

@@ -316,4 +316,7 @@ fn is_inside(scope: &ScopeStatement, bundle: &ScopedContextBundle) -> bool {
         )
         && bundle.issued_at.instant() >= scope.not_before.instant()
         && bundle.expires_at.instant() <= scope.expires_at.instant()
+        && u64::try_from(scope.retention.max_seconds.get()).is_ok_and(|seconds| {
+            bundle.expires_at.instant() <= bundle.issued_at.instant().plus_seconds(seconds)
+        })
 }

@@ -86,16 +86,31 @@ impl LeakKey {
 
     /// The fingerprints of the `denied` values without those of the `granted` ones, sorted; at most
     /// [`MAX_FINGERPRINTS`].
+    ///
+    /// What a granted day or amount writes anyway is not denied either: `2026` as an amount would
+    /// be found in every day of that year.
     pub fn fingerprints<'a>(
         &self,
         denied: impl IntoIterator<Item = &'a Value>,
         granted: impl IntoIterator<Item = &'a Value>,
     ) -> Vec<Fingerprint> {
-        let granted: HashSet<_> = granted.into_iter().flat_map(comparable_forms).collect();
+        let mut exact = HashSet::new();
+        let mut written = Vec::new();
+        for value in granted {
+            let forms = comparable_forms(value);
+            if is_day(value) || Money::read(value).is_some() {
+                written.extend(forms.iter().cloned());
+            }
+            exact.extend(forms);
+        }
+        let is_written = |form: &[char]| {
+            let mut forms = written.iter();
+            forms.any(|it| it.windows(form.len()).any(|window| window == form))
+        };
         let mut prints: Vec<_> = denied
             .into_iter()
             .flat_map(comparable_forms)
-            .filter(|form| !granted.contains(form))
+            .filter(|form| !exact.contains(form) && !is_written(form))
             .map(|form| self.fingerprint(&form))
             .collect();
         prints.sort_unstable();
@@ -211,6 +226,12 @@ fn collect_texts(value: &Value, texts: &mut Vec<String>) {
     }
 }
 
+fn is_day(value: &Value) -> bool {
+    value
+        .as_str()
+        .is_some_and(|text| CalendarDate::parse(text).is_some())
+}
+
 fn date_texts(date: CalendarDate) -> Vec<String> {
     let (year, month, day) = (date.year(), date.month(), date.day());
     let mut texts = vec![
@@ -301,6 +322,20 @@ mod tests {
         let prints = key.fingerprints(&values, &values[..1]);
         assert!(!key.finds(&prints, "Harriet Vane"));
         assert!(key.finds(&prints, "Peter Wimsey"));
+    }
+
+    #[test]
+    fn what_a_granted_day_writes_anyway_is_not_denied() {
+        let key = key(1);
+        let granted = [json!("2026-08-14")];
+        let denied = [
+            json!({"amount": "2026", "currency": "EUR"}),
+            json!("Peter 2026"),
+        ];
+        let prints = key.fingerprints(&denied, &granted);
+        assert!(!key.finds(&prints, "Delivery was requested by 2026-08-14."));
+        assert!(key.finds(&prints, "Peter 2026"));
+        assert!(key.finds(&prints, "EUR 2026.00"));
     }
 
     #[test]

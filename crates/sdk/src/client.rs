@@ -167,12 +167,12 @@ impl Client {
         RequestStatus::read(answer.into_inner().status)
     }
 
-    /// Redeems a bundle. After a lost answer, the same `idempotency_key` gets the same bytes again
+    /// Redeems a bundle, and verifies what came. After a lost answer, the same `idempotency_key` gets the same bytes again
     /// for a short while; without that, a bundle is handed out once.
     ///
     /// # Errors
     ///
-    /// As [`Client::submit`]; codes `BUNDLE_NOT_FOUND`, `BUNDLE_REPLAY`, `BUNDLE_EXPIRED`,
+    /// As [`Client::submit`], and those of [`Delivery::verify`]; codes `BUNDLE_NOT_FOUND`, `BUNDLE_REPLAY`, `BUNDLE_EXPIRED`,
     /// `BUNDLE_REVOKED` among them.
     pub async fn redeem(&self, bundle_ref: &str, idempotency_key: &str) -> Result<Delivery, Error> {
         let message = wire::RedeemBundleRequest {
@@ -181,11 +181,16 @@ impl Client {
         };
         let answer = self.exchange.clone().redeem_bundle(message).await?;
         let answer = answer.into_inner();
-        Ok(Delivery {
+        let delivery = Delivery {
             envelope: answer.envelope,
             scope: signed(answer.scope_statement, &answer.scope_signature)?,
             notes: signed(answer.notes, &answer.notes_signature)?,
-        })
+        };
+        let verified = delivery.verify(&Trust::of(&self.trust, self.now()))?;
+        if verified.bundle.bundle().id.as_str() != bundle_ref {
+            return Err(Error::Malformed("the bundle is another one"));
+        }
+        Ok(delivery)
     }
 
     /// Verifies a delivery, asks whether it was revoked, records its consumption, and only then

@@ -53,6 +53,10 @@ impl BundleIssuer {
             self.outbox.settle(&call.tenant, &call.operation_id).await?;
             return Ok(0);
         }
+        // From here on no bundle comes to carry the name, so that those found below are all. A crash
+        // in between leaves it barred, and the repeat of the call ends what carries it.
+        let (tenant, target) = (call.tenant.clone(), call.target.clone());
+        blocking(&self.store, move |store| store.bar(&tenant, &target)).await?;
         let found = self.found(call).await?;
         if found.is_empty() && matches!(call.target, Target::Bundle(_)) {
             return Err(Error::BundleNotFound);
@@ -63,10 +67,8 @@ impl BundleIssuer {
         });
         let entry = self.entry(call, &bundles, operation, now)?;
         let count = u32::try_from(bundles.len()).unwrap_or(u32::MAX);
-        let target = call.target.clone();
         let stored = blocking(&self.store, move |store| {
             store.revoke(&Revocation {
-                target: &target,
                 bundles: &bundles,
                 operation,
                 entry: &entry,

@@ -234,17 +234,20 @@ impl Store for KvStore {
         }
     }
 
-    fn revoke(&self, revocation: &Revocation<'_>) -> Result<(), StoreError> {
-        let tenant = &revocation.entry.tenant;
-        let mut changes = Changes::new();
-        match revocation.target {
+    fn bar(&self, tenant: &TenantName, target: &Target) -> Result<(), StoreError> {
+        match target {
             // Its decision has had its bundle, and gets no other one.
-            Target::Bundle(_) => {}
+            Target::Bundle(_) => Ok(()),
             Target::Decision(_) | Target::Alias(_) | Target::Source(_) => {
-                let barred = key(tenant, BARRED)?.private(revocation.target.as_str());
-                changes = changes.put(barred, []);
+                let barred = key(tenant, BARRED)?.private(target.as_str());
+                self.apply(&Changes::new().put(barred, []))?;
+                Ok(())
             }
         }
+    }
+
+    fn revoke(&self, revocation: &Revocation<'_>) -> Result<(), StoreError> {
+        let mut changes = Changes::new();
         for (read, next) in revocation.bundles {
             changes = turned(changes, read, next)?.delete(content_key(next)?);
         }

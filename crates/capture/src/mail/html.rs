@@ -85,6 +85,7 @@ impl Writer {
             return &rest[1..];
         }
         let Some(end) = tag_length(rest) else {
+            self.has_hidden = true;
             return "";
         };
         let (tag, after) = rest.split_at(end);
@@ -258,8 +259,8 @@ fn tag_length(rest: &str) -> Option<usize> {
             is_value = byte == b'=';
         }
     }
-    // A quote that never ends: the tag ends at the first `>` after all.
-    rest.find('>').map(|at| at + 1)
+    // A quote that never ends: browsers drop the tag and all that follows it.
+    None
 }
 
 /// What follows the end tag of an element whose content is no text.
@@ -366,5 +367,13 @@ mod tests {
         }
         let deep = visible(&"<div>".repeat(100_000));
         assert!(deep.text.is_empty());
+    }
+
+    #[test]
+    fn a_tag_that_never_ends_hides_the_rest_at_once() {
+        let endless = format!("seen{}", r#"<a ="" =">"#.repeat(100_000));
+        let visible = visible(&endless);
+        assert_eq!(visible.text, "seen");
+        assert!(visible.has_hidden);
     }
 }

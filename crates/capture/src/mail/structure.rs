@@ -1,5 +1,6 @@
 //! The one module that knows the MIME library: bytes in, plain facts out.
 
+use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use cl_model::digest::Digest;
@@ -262,17 +263,15 @@ fn decoded(
 
 /// Everything that is not the visible text, described.
 fn attachments(message: &Message<'_>, bytes: &[u8], marks: &mut Marks) -> Vec<Attachment> {
-    let is_shown = |id: usize| {
-        let is_in = |ids: &[u32]| ids.iter().any(|it| index(*it) == id);
-        is_in(&message.text_body) || is_in(&message.html_body)
-    };
+    let bodies = message.text_body.iter().chain(&message.html_body);
+    let shown: HashSet<usize> = bodies.map(|it| index(*it)).collect();
     let mut found = Vec::new();
     for (id, part) in message.parts.iter().enumerate() {
         let is_container = matches!(part.body, PartType::Multipart(_));
         let is_binary = !matches!(part.body, PartType::Text(_) | PartType::Html(_));
         let media_type = media_type(part);
         let is_text = media_type == "text/plain" || media_type == "text/html";
-        if is_container || (is_shown(id) && !is_binary && is_text) {
+        if is_container || (shown.contains(&id) && !is_binary && is_text) {
             continue;
         }
         if found.len() == MAX_ATTACHMENTS {

@@ -447,3 +447,24 @@ fn refusals_of_a_document_do_not_repeat_it() {
     assert_eq!(refusal.code(), Code::InvalidDocument);
     assert!(!format!("{refusal} {refusal:?}").contains(CANARY));
 }
+
+#[test]
+fn a_bundle_ends_with_the_retention_of_its_grant() {
+    let mut short = statement();
+    short["retention"]["max_seconds"] = json!(60);
+    let signed = signed::<ScopeStatement>(&short);
+    let opened = Verified::<ScopeStatement>::open(&signed, &keys()).expect("opened");
+    let check = |expires_at: &str| {
+        let envelope = sealed(&Exchange::new().bundle(), |it| {
+            it["retention"]["max_seconds"] = json!(60);
+            it["restrictions"]["retention_seconds"] = json!(60);
+            it["expires_at"] = json!(expires_at);
+        });
+        refused(opened.check_bundle(&open(&envelope).expect("a bundle")))
+    };
+    assert_eq!(check("2031-05-04T09:31:00Z"), None);
+    assert_eq!(
+        check("2031-05-04T09:31:00.001Z"),
+        Some(Code::BundleOutsideGrant)
+    );
+}

@@ -5,6 +5,10 @@ pub use cl_model::document::InvalidBytes;
 use cl_model::document::read_canonical;
 use cl_model::object::{ContextRequest, ProtocolObject};
 use cl_model::policy::{Asked, Snapshot};
+use cl_model::refusal::{Code, Refusal};
+
+/// The longest request id: every receipt of the exchange names it, and has a limit of its own.
+const MAX_ID_BYTES: usize = 512;
 
 /// A request that fits its closed schema, with its exact bytes.
 #[derive(Clone)]
@@ -21,8 +25,12 @@ impl ReadRequest {
     /// Reads a request.
     pub fn parse(bytes: Vec<u8>) -> Result<Self, InvalidBytes> {
         let value = read_canonical(&bytes)?;
+        let request = ContextRequest::read(&value)?;
+        if request.id.as_str().len() > MAX_ID_BYTES {
+            return Err(Refusal::from(Code::InvalidRequest).into());
+        }
         Ok(Self {
-            request: ContextRequest::read(&value)?,
+            request,
             asked: Asked::read(&value)?,
             bytes,
         })

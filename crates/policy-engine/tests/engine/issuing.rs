@@ -83,11 +83,24 @@ async fn a_refusal_for_good_is_stored_with_its_code() {
 }
 
 #[tokio::test]
+async fn an_id_that_no_receipt_could_name_is_refused() {
+    let world = World::with_issuer().await;
+    let running = world.ready().await;
+    let refused = running.ask(&request(&"r".repeat(500)), 1).await;
+    assert_eq!(refused.unwrap_err().code(), Code::InvalidArgument);
+    let status = running.ask(&request(&"r".repeat(497)), 2).await.unwrap();
+    assert_eq!(status.state(), RequestState::Issued);
+}
+
+#[tokio::test]
 async fn what_passes_is_tried_again_without_a_restart() {
     for (code, reason) in [
         (Code::Unavailable, "SEMANTIC_PROXY_UNAVAILABLE"),
         (Code::Aborted, "ISSUE_IN_PROGRESS"),
         (Code::Internal, "INTERNAL"),
+        (Code::PermissionDenied, "GRANT_NOT_YET_VALID"),
+        (Code::PermissionDenied, "UNTRUSTED_DOCUMENT_KEY"),
+        (Code::PermissionDenied, "CALLER_NOT_ALLOWED"),
     ] {
         let world = World::with_issuer().await;
         let running = world.ready().await;

@@ -109,6 +109,16 @@ async fn a_bundle_is_redeemed_and_opened_once() {
 }
 
 #[tokio::test]
+async fn another_bundle_in_place_of_the_one_asked_for_is_refused() {
+    let running = Running::start(delivery()).await;
+    let client = running.client(Arc::new(Hands::new()));
+    running.with(|state| state.answers_for_any = true);
+    let asked = format!("urn:cl:bundle:{}", "0".repeat(64));
+    let refused = client.redeem(&asked, "first").await;
+    assert!(matches!(refused, Err(Error::Malformed(_))), "{refused:?}");
+}
+
+#[tokio::test]
 async fn nothing_is_released_without_a_durable_receipt() {
     let running = Running::start(delivery()).await;
     let client = running.client(Arc::new(Hands::new()));

@@ -244,7 +244,15 @@ impl Resolution {
         let claims: Vec<_> = findings
             .claims
             .iter()
-            .map(|resolved| json!([resolved.claim.id.as_str(), resolved.status.as_str()]))
+            .map(|resolved| {
+                let handles = resolved.handles.iter().map(Handle::as_str);
+                let handles: Vec<_> = handles.collect();
+                json!([
+                    resolved.claim.id.as_str(),
+                    resolved.status.as_str(),
+                    handles
+                ])
+            })
             .collect();
         Digest::of_json(&json!({"claims": claims, "withheld": findings.withheld}))
     }

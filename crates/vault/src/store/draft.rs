@@ -43,6 +43,10 @@ pub struct EventPage {
     pub total: u64,
 }
 
+/// The most claims that a conversation names. More are there, and not named as contradictions in the
+/// owner's list; what leaves under a grant does not depend on this.
+const MAX_NAMED_CLAIMS: usize = 1024;
+
 /// Changes to one subject, read through and not stored yet.
 pub struct Draft<'a> {
     store: &'a Store,
@@ -215,9 +219,11 @@ impl Draft<'_> {
             let id = claim.id.as_str();
             let is_there = record.claims.iter().any(|named| named == id);
             match (is_there, after.contains(thread)) {
-                (false, true) => record.claims.push(id.to_owned()),
+                (false, true) if record.claims.len() < MAX_NAMED_CLAIMS => {
+                    record.claims.push(id.to_owned());
+                }
                 (true, false) => record.claims.retain(|named| named != id),
-                (true, true) | (false, false) => continue,
+                (true, true) | (false, true | false) => continue,
             }
             self.put(&address, &record);
         }
