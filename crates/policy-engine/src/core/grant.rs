@@ -11,6 +11,7 @@ use cl_model::refusal::{Code, Refusal};
 use cl_model::scalar::{AnyJson, Bounded, Predicate, Reference, Text};
 use cl_model::time::Timestamp;
 use cl_model::urn::Alias;
+use serde_json::json;
 
 use super::evaluation::{Decided, Inputs};
 use super::keys::Keys;
@@ -30,9 +31,15 @@ impl SubjectNames {
     pub fn of(inputs: &Inputs<'_>, tenant: &TenantName, keys: &Keys) -> Self {
         let request = &inputs.request.request;
         let subject = request.subject_ref.as_str();
-        let recipient = request.recipient.principal.as_str();
+        // A request id is unique for its requester only, and a requester for its tenant.
+        let exchange = json!([
+            tenant.as_str(),
+            request.requester.principal.as_str(),
+            request.recipient.principal.as_str(),
+        ]);
+        let exchange = exchange.to_string();
         Self {
-            alias: keys.aliases.subject_alias(subject, &request.id, recipient),
+            alias: keys.aliases.subject_alias(subject, &request.id, &exchange),
             tag: subject_tag(&keys.subject_tag, tenant.as_str(), subject),
         }
     }

@@ -6,6 +6,7 @@ use cl_model::key::{MacKey, Seed};
 use cl_model::operation::{OperationId, TenantName};
 use cl_model::scalar::Reference;
 use cl_model::urn::{Alias, EventId, RequestId};
+use serde_json::json;
 
 const CONTENT_DOMAIN: &[u8] = b"context-layer/vault-content/v1\0";
 
@@ -50,9 +51,16 @@ impl Keys {
         }
     }
 
-    /// The handle and the opaque reference of an event in one exchange.
-    pub fn provenance(&self, event: &EventId, request: &RequestId) -> Option<Provenance> {
-        self.aliases.provenance(event.as_str(), request)
+    /// The handle and the opaque reference of an event in the exchange that calls its subject
+    /// `alias`. A request id alone is unique for its requester only.
+    pub fn provenance(
+        &self,
+        event: &EventId,
+        request: &RequestId,
+        alias: &Alias,
+    ) -> Option<Provenance> {
+        let source = json!([alias.as_str(), event.as_str()]).to_string();
+        self.aliases.provenance(&source, request)
     }
 
     /// A digest of content that may be easy to guess: it tells equal content only to the vault.

@@ -288,7 +288,7 @@ impl EventErasure {
             if exchange.expires_at <= self.now || !exchange.events.contains(&self.event) {
                 continue;
             }
-            let provenance = self.keys.provenance(&self.event, &exchange.request);
+            let provenance = self.keys.provenance(&self.event, &exchange.request, &alias);
             let reference = provenance.ok_or(Error::Internal)?.reference();
             let targets = [
                 (Party::BundleIssuer, Target::Provenance(reference)),

@@ -135,7 +135,9 @@ impl Proposing {
             return Err(Error::CapabilityNotGranted);
         }
         let reference = |event: &EventId| {
-            let provenance = self.keys.provenance(event, &exchange.request)?;
+            let provenance = self
+                .keys
+                .provenance(event, &exchange.request, &self.alias)?;
             Some(provenance.reference())
         };
         let sources: Vec<_> = exchange.events.iter().filter_map(reference).collect();

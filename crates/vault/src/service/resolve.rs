@@ -222,10 +222,13 @@ impl Resolution {
             denied: denied(draft, &chosen)?,
             ..Findings::default()
         };
+        let alias = &self.grant.plan().subject_alias;
         for Chosen { claim, status } in chosen {
             let mut handles = Vec::new();
             for support in claim.supports().iter().take(MAX_HANDLES) {
-                let provenance = self.keys.provenance(&support.event, &self.request.id);
+                let provenance = self
+                    .keys
+                    .provenance(&support.event, &self.request.id, alias);
                 handles.push(provenance.ok_or(StoreError::Corrupt)?.handle());
                 findings.events.insert(support.event.clone());
             }

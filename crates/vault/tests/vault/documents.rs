@@ -1,6 +1,6 @@
 //! Events, requests, grants and proposals that belong together.
 
-use cl_model::alias::subject_tag;
+use cl_model::alias::{AliasScheme, Provenance, subject_tag};
 use cl_model::canonical;
 use cl_model::digest::Digest;
 use cl_model::document::{Document, Signed, sign};
@@ -12,6 +12,7 @@ use cl_model::policy::{
 use cl_model::record;
 use cl_model::scalar::KeyId;
 use cl_model::time::UnixTime;
+use cl_model::urn::RequestId;
 use cl_wire::policy::v1::Grant;
 use cl_wire::vault::v1::captured_item::{Content, Payload};
 use cl_wire::vault::v1::{
@@ -331,4 +332,12 @@ pub(crate) fn submission(proposal: Value, number: u32) -> SubmitProposalRequest 
         proposal: record.text().as_bytes().to_vec(),
         operation_id: operation(number),
     }
+}
+
+/// How a source is called in the exchange of this request, whose subject has the ordinary alias.
+pub(crate) fn provenance(event: &str, request: &str) -> Provenance {
+    let scheme = AliasScheme::Keyed(MacKey::from_seed(&Seed::new(&ALIAS_SEED).unwrap()));
+    let source = json!([ALIAS, event]).to_string();
+    let request = RequestId::parse(&format!("urn:cl:request:{request}")).unwrap();
+    scheme.provenance(&source, &request).unwrap()
 }

@@ -3,11 +3,8 @@
 use std::sync::Arc;
 
 use cl_kv::{Engine, Fault, MemoryEngine, Scan};
-use cl_model::alias::AliasScheme;
-use cl_model::key::{MacKey, Seed};
 use cl_model::operation::TenantName;
 use cl_model::scalar::Reference;
-use cl_model::urn::RequestId;
 use cl_vault::store::{Party, StoreError, SubjectName, Target};
 use cl_wire::bundle::v1::revoke_bundles_request::Target as Revoked;
 use cl_wire::vault::v1::capture_outcome::Result as CaptureResult;
@@ -16,7 +13,7 @@ use tonic::Code;
 
 use crate::crash::Counting;
 use crate::documents::{
-    ALIAS_SEED, DATE, GrantDraft, batch, item, operation, proposal_without_id, submission,
+    DATE, GrantDraft, batch, item, operation, proposal_without_id, provenance, submission,
 };
 use crate::support::{Running, World, eventually, refusal, refused, within};
 
@@ -287,9 +284,7 @@ async fn erasing_an_event_takes_what_rests_on_it_alone() {
     assert_eq!(receipts.len(), 1);
     assert_eq!(receipts[0].receipt["metadata"]["retracted_claims"], "1");
 
-    let scheme = AliasScheme::Keyed(MacKey::from_seed(&Seed::new(&ALIAS_SEED).unwrap()));
-    let request = RequestId::parse("urn:cl:request:r1").unwrap();
-    let reference = scheme.provenance(&second, &request).unwrap().reference();
+    let reference = provenance(&second, "r1").reference();
     let issuer = world.issuer.clone();
     eventually("the notice", || !issuer.revoked().is_empty()).await;
     let expected = Revoked::ProvenanceRef(reference.as_str().to_owned());

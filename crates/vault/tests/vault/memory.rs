@@ -1,14 +1,11 @@
 //! Proposals: checked, pending, and nothing more.
 
-use cl_model::alias::AliasScheme;
-use cl_model::key::{MacKey, Seed};
-use cl_model::urn::RequestId;
 use cl_wire::vault::v1::SubmitProposalRequest;
 use serde_json::{Value, json};
 use tonic::Code;
 
 use crate::documents::{
-    ALIAS_SEED, DATE, GrantDraft, NOW_MS, item, operation, proposal_without_id, request, submission,
+    DATE, GrantDraft, NOW_MS, item, operation, proposal_without_id, provenance, request, submission,
 };
 use crate::support::{Running, World, document, refusal, refused};
 
@@ -22,9 +19,7 @@ async fn exchanged(world: &World) -> (Running, String) {
         .resolve(GrantDraft::new("r1", &[DATE]).call(2))
         .await
         .unwrap();
-    let scheme = AliasScheme::Keyed(MacKey::from_seed(&Seed::new(&ALIAS_SEED).unwrap()));
-    let request = RequestId::parse("urn:cl:request:r1").unwrap();
-    let provenance = scheme.provenance(&events[0], &request).unwrap();
+    let provenance = provenance(&events[0], "r1");
     (running, provenance.reference().as_str().to_owned())
 }
 

@@ -1,13 +1,10 @@
 //! What leaves under a grant, and what stays.
 
-use cl_model::alias::AliasScheme;
-use cl_model::key::{MacKey, Seed};
 use cl_model::leak::{Fingerprint, LeakKey};
-use cl_model::urn::RequestId;
 use cl_wire::vault::v1::{LeakGuard, ResolveClaimsResponse};
 use serde_json::json;
 
-use crate::documents::{ALIAS, ALIAS_SEED, AMOUNT, DATE, GrantDraft, PERSON, item, operation};
+use crate::documents::{ALIAS, AMOUNT, DATE, GrantDraft, PERSON, item, operation, provenance};
 use crate::support::{World, values};
 
 const DAY: &str = r#"requested_delivery_date 0.6 "2030-02-01""#;
@@ -49,9 +46,7 @@ async fn returns_the_granted_predicate_with_handles_and_a_receipt() {
     );
     assert_eq!(claim.label, "private");
     assert_eq!(answer.withheld, 0);
-    let scheme = AliasScheme::Keyed(MacKey::from_seed(&Seed::new(&ALIAS_SEED).unwrap()));
-    let request = RequestId::parse("urn:cl:request:r1").unwrap();
-    let handle = scheme.provenance(&events[0], &request).unwrap().handle();
+    let handle = provenance(&events[0], "r1").handle();
     assert_eq!(claim.provenance_handles, [handle.as_str()]);
 
     let receipts = world.receipts.of("vault.resolve");
