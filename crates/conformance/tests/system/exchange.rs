@@ -44,12 +44,17 @@ fn client(deployment: &Deployment, principal: &str) -> Client {
     .unwrap()
 }
 
-/// Submits the example request; the bundle that was issued for it.
-fn issued(deployment: &Deployment) -> String {
+/// Submits the example request; the bundle that is issued for it, at once or a little later.
+async fn issued(deployment: &Deployment) -> String {
     let example = deployment.home().join("examples/request.json");
     let answer = deployment.clctl(&["request", &example.display().to_string()]);
-    assert_eq!(answer["state"], "issued", "{answer}");
-    answer["bundle"].as_str().unwrap().to_owned()
+    let request = answer["request"].as_str().unwrap();
+    until("the bundle", async || {
+        let answer = deployment.clctl(&["requests", "show", request]);
+        assert!(answer["failure"].is_null(), "{answer}");
+        answer["bundle"].as_str().map(str::to_owned)
+    })
+    .await
 }
 
 fn code<T: std::fmt::Debug>(result: Result<T, Error>) -> String {
@@ -71,7 +76,7 @@ async fn granted_facts_of_a_mailbox_reach_their_recipient_and_nothing_else_does(
     let again = capture(&deployment);
     assert_eq!(again["captured"], 0, "nothing is stored twice: {again}");
 
-    let bundle = issued(&deployment);
+    let bundle = issued(&deployment).await;
     let consumer = client(&deployment, RECIPIENT);
     let (delivery, opened) = open(&consumer, &bundle).await;
     let facts = opened.facts().await.unwrap();
@@ -126,7 +131,7 @@ async fn granted_facts_of_a_mailbox_reach_their_recipient_and_nothing_else_does(
 async fn strangers_see_nothing_that_an_unknown_id_would_not_show() {
     let deployment = Deployment::start().await;
     capture(&deployment);
-    let bundle = issued(&deployment);
+    let bundle = issued(&deployment).await;
     let stranger = client(&deployment, "urn:cl:agent:stranger");
     let unknown = format!("urn:cl:bundle:{}", "0".repeat(64));
     for reference in [&bundle, &unknown] {
@@ -144,7 +149,7 @@ async fn strangers_see_nothing_that_an_unknown_id_would_not_show() {
 async fn of_many_redemptions_at_once_one_wins_though_the_issuer_is_killed() {
     let mut deployment = Deployment::start().await;
     capture(&deployment);
-    let bundle = issued(&deployment);
+    let bundle = issued(&deployment).await;
     let consumer = client(&deployment, RECIPIENT);
     let calls: Vec<_> = (0..64)
         .map(|number| {
@@ -181,7 +186,7 @@ async fn of_many_redemptions_at_once_one_wins_though_the_issuer_is_killed() {
 async fn a_lost_answer_is_repeated_until_the_bundle_is_consumed() {
     let deployment = Deployment::start().await;
     capture(&deployment);
-    let bundle = issued(&deployment);
+    let bundle = issued(&deployment).await;
     let consumer = client(&deployment, RECIPIENT);
     let first = consumer.redeem(&bundle, "attempt").await.unwrap();
     assert!(consumer.redeem(&bundle, "attempt").await.unwrap() == first);
@@ -196,7 +201,7 @@ async fn a_lost_answer_is_repeated_until_the_bundle_is_consumed() {
 async fn an_erased_subject_leaves_nothing_readable_and_ends_its_bundles() {
     let deployment = Deployment::start().await;
     capture(&deployment);
-    let bundle = issued(&deployment);
+    let bundle = issued(&deployment).await;
     let consumer = client(&deployment, RECIPIENT);
     let (_, opened) = open(&consumer, &bundle).await;
     let claims = deployment.clctl(&["claims", "list", "--subject", SUBJECT]);
