@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use cl_host::trust::Trust;
 use cl_host::{BoxError, Host};
-use cl_kv::{Engine, RocksEngine, Sealed};
+use cl_kv::{Engine, Metered, RocksEngine, Sealed};
 use ring::rand::SystemRandom;
 
 use crate::core::bundle::Times;
@@ -79,7 +79,8 @@ impl Config {
             .data_dir
             .unwrap_or_else(|| home.join("data").join(PROCESS));
         std::fs::create_dir_all(&data)?;
-        let engine: Arc<dyn Engine> = Arc::new(RocksEngine::open(&data)?);
+        let engine: Arc<dyn Engine> =
+            Arc::new(Metered::new(RocksEngine::open(&data)?, &host.meter));
         let random = Arc::new(SystemRandom::new());
         let store = KvStore::new(Sealed::open(engine, secrets.sealing, random)?);
 

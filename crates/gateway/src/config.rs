@@ -7,7 +7,7 @@ use std::time::Duration;
 use cl_host::client::{ClientLimits, PeerChannel, Target};
 use cl_host::files::{MAX_SECRET_BYTES, load_secret};
 use cl_host::{BoxError, Host};
-use cl_kv::{Engine as KvEngine, KeyEncryptionKey, RocksEngine, Sealed};
+use cl_kv::{Engine as KvEngine, KeyEncryptionKey, Metered, RocksEngine, Sealed};
 use cl_model::part::Issuer;
 use http::Uri;
 use ring::rand::SystemRandom;
@@ -115,7 +115,7 @@ impl Config {
             .data_dir
             .unwrap_or_else(|| home.join("data").join(PROCESS));
         std::fs::create_dir_all(&data)?;
-        let kv: Arc<dyn KvEngine> = Arc::new(RocksEngine::open(&data)?);
+        let kv: Arc<dyn KvEngine> = Arc::new(Metered::new(RocksEngine::open(&data)?, &host.meter));
         let sealed = Sealed::open(kv, kek, Arc::new(SystemRandom::new()))?;
         Ok(Deps {
             trust_domain: host.credentials.own().id.trust_domain().to_owned(),

@@ -33,6 +33,7 @@
 mod engine;
 mod error;
 mod memory;
+mod metered;
 mod rocks;
 mod seal;
 
@@ -42,6 +43,7 @@ pub use engine::{
 };
 pub use error::{Damage, Error, InvalidName, Limit};
 pub use memory::{Fault, MemoryEngine};
+pub use metered::Metered;
 pub use rocks::RocksEngine;
 pub use seal::{
     Changes, Found, FoundPart, Key, KeyEncryptionKey, KeyId, Kind, Located, OldKey, Opened,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use cl_host::{BoxError, Host};
-use cl_kv::{Engine, RocksEngine, Sealed};
+use cl_kv::{Engine, Metered, RocksEngine, Sealed};
 use ring::rand::SystemRandom;
 
 use crate::core::grant::Audiences;
@@ -55,7 +55,8 @@ impl Config {
         let data = host.args.home.join("data").join(PROCESS);
         let data = self.data_dir.unwrap_or(data);
         std::fs::create_dir_all(&data)?;
-        let engine: Arc<dyn Engine> = Arc::new(RocksEngine::open(&data)?);
+        let engine: Arc<dyn Engine> =
+            Arc::new(Metered::new(RocksEngine::open(&data)?, &host.meter));
         let random = Arc::new(SystemRandom::new());
         let store = KvStore::new(Sealed::open(engine, secrets.sealing, random)?);
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use cl_host::files::{self, FileError};
 use cl_host::{BoxError, Host};
-use cl_kv::{KeyEncryptionKey, RocksEngine, Sealed};
+use cl_kv::{KeyEncryptionKey, Metered, RocksEngine, Sealed};
 use ring::rand::SystemRandom;
 use zeroize::Zeroizing;
 
@@ -61,7 +61,7 @@ impl Settings {
         let kek = load_kek(&or_default(self.kek_file, "keys/cl-receipt-store.kek"))?;
         let data = or_default(self.data_dir, "data/cl-receipt-store");
         std::fs::create_dir_all(&data)?;
-        let engine = RocksEngine::open(&data)?;
+        let engine = Metered::new(RocksEngine::open(&data)?, &host.meter);
         let random = Arc::new(SystemRandom::new());
         Ok(Deps {
             store: crate::open_store(Sealed::open(engine, kek, random)?, &host.ids)?,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use cl_host::client::{ClientLimits, PeerChannel, Target};
 use cl_host::trust::Trust;
 use cl_host::{BoxError, Host};
-use cl_kv::{Engine, KeyEncryptionKey, RocksEngine, Sealed};
+use cl_kv::{Engine, KeyEncryptionKey, Metered, RocksEngine, Sealed};
 use cl_model::vocabulary::Vocabulary;
 use ring::rand::SystemRandom;
 
@@ -78,8 +78,8 @@ impl Config {
             .unwrap_or_else(|| home.join("data").join(PROCESS));
         let keys = self.key_store_dir.unwrap_or_else(|| data.join("keys"));
         let store = Store::new(
-            open(keys, secrets.kek)?,
-            open(data.join("data"), secrets.sealing)?,
+            open(keys, secrets.kek, host)?,
+            open(data.join("data"), secrets.sealing, host)?,
             Arc::clone(&host.ids),
         );
         let watch = Arc::clone(&trust).watch(TRUST_INTERVAL, host.shutdown.token());
@@ -120,9 +120,13 @@ impl Config {
     }
 }
 
-fn open(folder: PathBuf, kek: KeyEncryptionKey) -> Result<Sealed<Arc<dyn Engine>>, BoxError> {
+fn open(
+    folder: PathBuf,
+    kek: KeyEncryptionKey,
+    host: &Host,
+) -> Result<Sealed<Arc<dyn Engine>>, BoxError> {
     std::fs::create_dir_all(&folder)?;
-    let engine: Arc<dyn Engine> = Arc::new(RocksEngine::open(&folder)?);
+    let engine: Arc<dyn Engine> = Arc::new(Metered::new(RocksEngine::open(&folder)?, &host.meter));
     Ok(Sealed::open(engine, kek, Arc::new(SystemRandom::new()))?)
 }
 

@@ -83,8 +83,8 @@ async fn compare(telemetry: &Telemetry, delay: Duration, suffix: &str) -> Vec<Ro
     let row = |goal, mut floor: Vec<Duration>, floor_is: &str| Row {
         name: format!("receipt append, {CALLERS} callers{suffix}"),
         goal: Some(Goal::AtLeast(goal)),
-        ours,
-        floor: quantile(&mut floor, 0.5),
+        ours: ours.into(),
+        floor: quantile(&mut floor, 0.5).into(),
         floor_is: format!("{floor_is} of {record_bytes} bytes"),
         note: None,
     };

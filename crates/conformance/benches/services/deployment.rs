@@ -231,7 +231,7 @@ const VALIDITY: Validity = Validity {
 pub(crate) struct Authority(cl_pki::Authority);
 
 impl Authority {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(cl_pki::Authority::new("bench", VALIDITY).expect("an authority"))
     }
 

@@ -1,5 +1,6 @@
 //! Snapshot, requests and receipts, a fresh one for each number.
 
+use cl_host::clock::{Clock, SystemClock};
 use cl_model::canonical;
 use cl_model::time::UnixTime;
 use cl_wire::policy::v1::{
@@ -16,6 +17,10 @@ const AGENT: &str = "urn:agent:reply-drafter";
 const DEVICE: &str = "urn:device:workstation";
 const SUBJECT: &str = "vault://subjects/primary";
 const TAG: &str = "BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc";
+
+pub(crate) fn now() -> UnixTime {
+    UnixTime::from_milliseconds(SystemClock.now_unix_ms())
+}
 
 pub(crate) fn bytes(value: &Value) -> Vec<u8> {
     canonical::to_text(value).into_bytes()

@@ -1,5 +1,6 @@
 //! The primitives that operations are compared with, and engines that count and delay.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -210,5 +211,36 @@ impl PolicyService for Nothing {
         _: Request<GetRequestRequest>,
     ) -> Result<Response<GetRequestResponse>, Status> {
         Err(Status::unimplemented("no part of the floor"))
+    }
+}
+
+/// RocksDB, written to without sealing and without preconditions.
+#[derive(Clone)]
+pub(crate) struct Plain {
+    engine: Arc<RocksEngine>,
+    writes: usize,
+    record: Stored,
+    next_key: Arc<AtomicU64>,
+}
+
+impl Plain {
+    pub(crate) fn open(path: &Path, writes: usize, bytes: usize) -> Self {
+        Self {
+            engine: Arc::new(RocksEngine::open(path).expect("a store")),
+            writes,
+            record: stored(bytes),
+            next_key: Arc::default(),
+        }
+    }
+
+    /// The synced writes of one call, each of which may block its thread.
+    pub(crate) async fn write(&self) {
+        for _ in 0..self.writes {
+            let engine = Arc::clone(&self.engine);
+            let key = self.next_key.fetch_add(1, Ordering::Relaxed);
+            let batch = Batch::new().put(key.to_be_bytes(), self.record.clone());
+            let written = tokio::task::spawn_blocking(move || engine.apply(batch));
+            written.await.expect("no panic").expect("written");
+        }
     }
 }

@@ -3,14 +3,23 @@
 
 #![allow(
     clippy::expect_used,
+    clippy::panic,
     clippy::print_stdout,
+    clippy::unwrap_used,
     reason = "a benchmark stops at the first surprise and talks to a terminal"
 )]
 
 mod appends;
+mod captures;
 mod deployment;
 mod documents;
 mod floor;
+mod grants;
+mod mailbox;
+mod memory;
+#[allow(dead_code, reason = "the system tests use the rest")]
+#[path = "../../tests/system/deployment.rs"]
+mod processes;
 #[path = "../../../model/benches/core/report.rs"]
 mod report;
 mod submissions;
@@ -22,7 +31,7 @@ use std::time::Duration;
 
 use cl_host::telemetry::{Telemetry, TelemetryConfig};
 
-use crate::report::{publish, quantile, start};
+use crate::report::{arguments, publish, quantile, start};
 
 /// Where the benchmarks write: on the disk of the build folder, as `/tmp` may be in memory.
 const FOLDER: &str = env!("CARGO_TARGET_TMPDIR");
@@ -36,11 +45,27 @@ fn main() {
         let telemetry = telemetry();
         let sync = disk_sync(Path::new(FOLDER)).expect("a writable folder");
         println!("one fdatasync of 1 kB on this disk: {sync:.2?}");
-        publish(&appends::rows(&telemetry, sync).await);
-        publish(&submissions::rows(&telemetry).await);
+        if is_asked_for("appends") {
+            publish(&appends::rows(&telemetry, sync).await);
+        }
+        if is_asked_for("submissions") {
+            publish(&submissions::rows(&telemetry).await);
+        }
+        if is_asked_for("grants") {
+            publish(&grants::rows().await);
+        }
+        if is_asked_for("captures") {
+            publish(&captures::rows().await);
+        }
     });
     // The servers serve for ever; nothing that they hold outlives this.
     runtime.shutdown_background();
+}
+
+/// Whether a section is to be run: all are, unless the command line names some behind the report.
+fn is_asked_for(section: &str) -> bool {
+    let mut asked = arguments().skip(1).peekable();
+    asked.peek().is_none() || asked.any(|name| name == section)
 }
 
 /// As in a process that serves, except that what it logs goes nowhere.

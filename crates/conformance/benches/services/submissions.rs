@@ -1,22 +1,18 @@
 //! Submissions over mutual TLS, both services on RocksDB, against the primitives of their path.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use cl_host::clock::{Clock, SystemClock};
 use cl_host::telemetry::Telemetry;
-use cl_kv::{Batch, Engine, RocksEngine, Stored};
 use cl_model::key::SigningKey;
-use cl_model::time::UnixTime;
 use cl_wire::policy::v1::RequestState;
 use prost::Message;
 use tokio::task::JoinSet;
 
 use crate::deployment::{Deployment, ENGINE, GATEWAY, STORE, channel, signing_key};
-use crate::documents::{append, submission};
-use crate::floor::{Hop, Sizes, stored};
+use crate::documents::{append, now, submission};
+use crate::floor::{Hop, Plain, Sizes};
 use crate::report::{Goal, Row, quantile, start};
 
 const GOAL: f64 = 2.0;
@@ -72,8 +68,8 @@ pub(crate) async fn rows(telemetry: &Telemetry) -> Vec<Row> {
             rows.push(Row {
                 name: format!("SubmitRequest, {clients} clients, {name}"),
                 goal: Some(Goal::AtMost(GOAL)),
-                ours: quantile(&mut our_times, share),
-                floor: quantile(&mut floor_times, share),
+                ours: quantile(&mut our_times, share).into(),
+                floor: quantile(&mut floor_times, share).into(),
                 floor_is: counted.to_string(),
                 note: None,
             });
@@ -158,10 +154,6 @@ impl Submissions<'_> {
     }
 }
 
-fn now() -> UnixTime {
-    UnixTime::from_milliseconds(SystemClock.now_unix_ms())
-}
-
 /// The primitives of one submission, one after the other.
 #[derive(Clone)]
 struct Floor {
@@ -230,36 +222,5 @@ impl Floor {
         self.append.call().await;
         self.engine.write().await;
         self.store.write().await;
-    }
-}
-
-/// RocksDB, written to without sealing and without preconditions.
-#[derive(Clone)]
-struct Plain {
-    engine: Arc<RocksEngine>,
-    writes: usize,
-    record: Stored,
-    next_key: Arc<AtomicU64>,
-}
-
-impl Plain {
-    fn open(path: &Path, writes: usize, bytes: usize) -> Self {
-        Self {
-            engine: Arc::new(RocksEngine::open(path).expect("a store")),
-            writes,
-            record: stored(bytes),
-            next_key: Arc::default(),
-        }
-    }
-
-    /// The synced writes of one call, each of which may block its thread.
-    async fn write(&self) {
-        for _ in 0..self.writes {
-            let engine = Arc::clone(&self.engine);
-            let key = self.next_key.fetch_add(1, Ordering::Relaxed);
-            let batch = Batch::new().put(key.to_be_bytes(), self.record.clone());
-            let written = tokio::task::spawn_blocking(move || engine.apply(batch));
-            written.await.expect("no panic").expect("written");
-        }
     }
 }

@@ -59,6 +59,7 @@ pub(crate) struct Deployment {
     folder: TempDir,
     addrs: BTreeMap<&'static str, [SocketAddr; 2]>,
     children: BTreeMap<&'static str, Child>,
+    log_filter: &'static str,
 }
 
 impl Deployment {
@@ -69,8 +70,16 @@ impl Deployment {
 
     /// The same after a change of the first policy.
     pub(crate) async fn start_with(change: impl FnOnce(&mut Value)) -> Self {
+        Self::start_in(tempfile::tempdir().unwrap(), "debug", change).await
+    }
+
+    /// The same in a folder, with processes that log this much.
+    pub(crate) async fn start_in(
+        folder: TempDir,
+        log_filter: &'static str,
+        change: impl FnOnce(&mut Value),
+    ) -> Self {
         check_programs();
-        let folder = tempfile::tempdir().unwrap();
         // Held until all ports are known, so that they are distinct.
         let bound: Vec<_> = PROCESSES.map(|_| [listener(), listener()]).into();
         let addrs = PROCESSES.iter().zip(&bound).map(|((name, _), ports)| {
@@ -81,6 +90,7 @@ impl Deployment {
             addrs: addrs.collect(),
             children: BTreeMap::new(),
             folder,
+            log_filter,
         };
         drop(bound);
         deployment.clctl(&["init"]);
@@ -118,7 +128,7 @@ impl Deployment {
             .arg(&home)
             .arg(format!("--listen-addr={addr}"))
             .arg(format!("--admin-addr={admin}"))
-            .args(["--log-filter=debug", "--lame-duck-ms=0"])
+            .args(["--log-filter", self.log_filter, "--lame-duck-ms=0"])
             .stdin(Stdio::null())
             .stdout(log.try_clone().unwrap())
             .stderr(log);
@@ -215,6 +225,11 @@ impl Deployment {
         PeerChannel::new(target, credentials, limits).unwrap()
     }
 
+    /// The process's id.
+    pub(crate) fn pid(&self, name: &str) -> u32 {
+        self.children[name].id()
+    }
+
     /// What a process tells operators about itself.
     pub(crate) fn metrics(&self, name: &str) -> String {
         http_get(self.addrs[name][1], "/metrics").unwrap()
@@ -234,12 +249,12 @@ impl Deployment {
     }
 
     fn write_endpoints(&self) {
-        let processes = self.children.iter().map(|(name, child)| {
+        let processes = self.children.keys().map(|name| {
             let [addr, admin] = self.addrs[name];
             let endpoint = json!({
                 "addr": addr.to_string(),
                 "admin_addr": admin.to_string(),
-                "pid": child.id(),
+                "pid": self.pid(name),
             });
             ((*name).to_owned(), endpoint)
         });

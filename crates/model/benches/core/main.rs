@@ -56,8 +56,8 @@ fn measure<A, B>(
     Row {
         name: name.to_owned(),
         goal: goal.map(Goal::AtMost),
-        ours: quantile(&mut ours_times, 0.5),
-        floor: quantile(&mut floor_times, 0.5),
+        ours: quantile(&mut ours_times, 0.5).into(),
+        floor: quantile(&mut floor_times, 0.5).into(),
         floor_is: floor_is.to_owned(),
         note: None,
     }

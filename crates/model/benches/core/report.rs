@@ -24,12 +24,50 @@ impl Goal {
     }
 }
 
+/// What is compared.
+#[derive(Clone, Copy)]
+#[allow(dead_code, reason = "not every benchmark measures memory")]
+pub(crate) enum Measure {
+    Time(Duration),
+    Bytes(u64),
+}
+
+impl From<Duration> for Measure {
+    fn from(time: Duration) -> Self {
+        Self::Time(time)
+    }
+}
+
+impl Measure {
+    /// In seconds, or in bytes.
+    fn number(self) -> f64 {
+        match self {
+            Self::Time(time) => time.as_secs_f64(),
+            Self::Bytes(bytes) => bytes as f64,
+        }
+    }
+
+    fn text(self) -> String {
+        match self {
+            Self::Time(time) => format!("{time:.2?}"),
+            Self::Bytes(bytes) => format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20)),
+        }
+    }
+
+    fn unit(self) -> &'static str {
+        match self {
+            Self::Time(_) => "s",
+            Self::Bytes(_) => "B",
+        }
+    }
+}
+
 /// One comparison.
 pub(crate) struct Row {
     pub(crate) name: String,
     pub(crate) goal: Option<Goal>,
-    pub(crate) ours: Duration,
-    pub(crate) floor: Duration,
+    pub(crate) ours: Measure,
+    pub(crate) floor: Measure,
     pub(crate) floor_is: String,
     /// What a reader must know, such as why the goal does not apply.
     pub(crate) note: Option<String>,
@@ -38,7 +76,7 @@ pub(crate) struct Row {
 impl Row {
     /// In the direction of the goal: of times, or of amounts.
     fn ratio(&self) -> f64 {
-        let times = self.ours.as_secs_f64() / self.floor.as_secs_f64();
+        let times = self.ours.number() / self.floor.number();
         match self.goal {
             Some(Goal::AtLeast(_)) => 1.0 / times,
             Some(Goal::AtMost(_)) | None => times,
@@ -80,8 +118,8 @@ pub(crate) fn publish(rows: &[Row]) {
         println!(
             "{:<44}{:>12}{:>12}{:>8.2}{:>9}  {}",
             row.name,
-            format!("{:.2?}", row.ours),
-            format!("{:.2?}", row.floor),
+            row.ours.text(),
+            row.floor.text(),
             row.ratio(),
             row.goal_text(),
             row.floor_is,
@@ -90,11 +128,7 @@ pub(crate) fn publish(rows: &[Row]) {
             println!("    {note}");
         }
     }
-    // `cargo bench` adds flags of its own; the report's path is the one argument without dashes.
-    if let Some(path) = env::args()
-        .skip(1)
-        .find(|argument| !argument.starts_with('-'))
-    {
+    if let Some(path) = arguments().next() {
         let earlier = fs::read(&path).unwrap_or_else(|_| b"[]".to_vec());
         let mut report: Vec<Value> = serde_json::from_slice(&earlier).expect("a report");
         report.extend(rows.iter().map(to_json));
@@ -102,18 +136,26 @@ pub(crate) fn publish(rows: &[Row]) {
     }
 }
 
+/// The report's path and the sections asked for; `cargo bench` adds flags of its own.
+pub(crate) fn arguments() -> impl Iterator<Item = String> {
+    env::args()
+        .skip(1)
+        .filter(|argument| !argument.starts_with('-'))
+}
+
 fn to_json(row: &Row) -> Value {
     json!({
         "operation": row.name,
-        "ours_ns": u64::try_from(row.ours.as_nanos()).ok(),
-        "floor_ns": u64::try_from(row.floor.as_nanos()).ok(),
+        "ours": row.ours.number(),
+        "floor": row.floor.number(),
+        "unit": row.ours.unit(),
         "ratio": row.ratio(),
         "goal": row.goal.map(Goal::number),
         "goal_is": row.goal.map(|goal| match goal {
             Goal::AtMost(_) => "at most",
             Goal::AtLeast(_) => "at least",
         }),
-        "floor": row.floor_is,
+        "floor_is": row.floor_is,
         "note": row.note,
     })
 }
