@@ -143,19 +143,6 @@ fn three_thousand_fields_hide_nothing() {
 }
 
 #[test]
-fn messages_nested_without_end_are_kept_and_not_read() {
-    let nested = "Content-Type: message/rfc822\r\n\r\n".repeat(100_000);
-    let reading = mail::read(format!("From: a@b.example\r\n{nested}").as_bytes(), &[]).unwrap();
-    assert!(
-        reading
-            .content
-            .marks
-            .contains(&"mime.nesting_not_read".to_owned())
-    );
-    assert_eq!(reading.content.from.unwrap().address, "a@b.example");
-}
-
-#[test]
 fn no_field_takes_its_neighbours_along() {
     for odd in [
         "Date: Thu, 29 Oct 2026 09:10:00 K",
