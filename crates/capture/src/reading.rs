@@ -174,7 +174,7 @@ fn message(found: Found, job: &Job, clock: &dyn Clock) -> Prepared {
 }
 
 /// Small payloads go with the item, others apart, from memory or once more from their file.
-fn payload(found: Found, digest: Digest) -> (ItemPayload, Option<(Digest, u64, Payload)>) {
+fn payload(mut found: Found, digest: Digest) -> (ItemPayload, Option<(Digest, u64, Payload)>) {
     let length = found.raw.length;
     if found.raw.cut.is_none() && found.raw.bytes.len() <= MAX_INLINE_BYTES {
         return (ItemPayload::Inline(found.raw.bytes), None);
@@ -186,6 +186,7 @@ fn payload(found: Found, digest: Digest) -> (ItemPayload, Option<(Digest, u64, P
             length,
         }
     } else {
+        found.raw.bytes.shrink_to_fit();
         Payload::Memory(Arc::new(found.raw.bytes))
     };
     (
@@ -206,7 +207,7 @@ mod tests {
     use super::*;
     use crate::source;
 
-    const MESSAGES: usize = 100;
+    const MESSAGES: usize = 40;
     const MESSAGE_BYTES: usize = 700_000;
     const MAX_BYTES: usize = 4 * MESSAGE_BYTES;
 

@@ -86,6 +86,7 @@ pub(super) struct Head {
     pub(super) charset: String,
     pub(super) is_flowed: bool,
     pub(super) file_name: Option<String>,
+    /// Only containers have one.
     boundary: Option<String>,
     encoding: Encoding,
     is_attachment: bool,
@@ -109,23 +110,21 @@ impl Head {
         let (kind, disposition) = (line("content-type"), line("content-disposition"));
         let of_kind = |name| parameter::value(&kind, name);
         let name = of_kind("name");
+        let media_type = media_type(&kind).unwrap_or_else(|| default.to_owned());
+        let boundary = of_kind("boundary").filter(|it| !it.is_empty());
         Self {
-            media_type: media_type(&kind).unwrap_or_else(|| default.to_owned()),
+            boundary: boundary.filter(|_| media_type.starts_with("multipart/")),
+            media_type,
             charset: of_kind("charset").map_or_else(String::new, |it| {
                 let label = it.split_whitespace().next().unwrap_or_default();
                 label.to_ascii_lowercase()
             }),
             is_flowed: of_kind("format").is_some_and(|it| it.eq_ignore_ascii_case("flowed")),
-            boundary: of_kind("boundary").filter(|it| !it.is_empty()),
             encoding: Encoding::of(&line("content-transfer-encoding")),
             is_attachment: kind_of(&disposition).eq_ignore_ascii_case("attachment"),
             is_named: name.is_some(),
             file_name: parameter::value(&disposition, "filename").or(name),
         }
-    }
-
-    fn is_container(&self) -> bool {
-        self.media_type.starts_with("multipart/")
     }
 
     fn is_text(&self) -> bool {
@@ -258,8 +257,8 @@ impl Cutter<'_> {
         if let Some(around) = around {
             around.parts += 1;
         }
-        let head = Head::of(&header::fields(&self.bytes[start..end]), default);
-        self.open = match head.boundary.clone().filter(|_| head.is_container()) {
+        let mut head = Head::of(&header::fields(&self.bytes[start..end]), default);
+        self.open = match head.boundary.take() {
             None => Open::Contents(head, next),
             Some(_) if self.containers.len() == MAX_DEPTH => return Err(Excess::Nesting),
             Some(boundary) => {
