@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 
 use mail_parser::decoders::base64::base64_decode;
+use mail_parser::decoders::quoted_printable::quoted_printable_decode;
 use mail_parser::parsers::MessageStream;
 
 use super::header::{self, Field, MAX_HEADER_BYTES, is_blank, one_line};
@@ -42,8 +43,9 @@ impl Excess {
 /// A part that is no container, or a container without parts.
 pub(super) struct Part<'a> {
     pub(super) head: Head,
-    /// Its contents without their transfer encoding; as they stand if that is broken.
+    /// Its contents without their transfer encoding.
     pub(super) contents: Cow<'a, [u8]>,
+    /// The encoding is broken, and the contents are the best that can be made of it.
     pub(super) is_broken: bool,
     pub(super) is_shown: bool,
 }
@@ -145,14 +147,19 @@ impl Encoding {
         }
     }
 
-    fn decoded(self, bytes: &[u8]) -> Option<Cow<'_, [u8]>> {
+    /// What was encoded; if that is broken, the best that can be made of it.
+    fn decoded(self, bytes: &[u8]) -> Result<Cow<'_, [u8]>, Cow<'_, [u8]>> {
         match self {
-            Self::Plain => Some(Cow::Borrowed(bytes)),
+            Self::Plain => Ok(Cow::Borrowed(bytes)),
             Self::QuotedPrintable => {
-                let (_, decoded) = MessageStream::new(bytes).decode_quoted_printable_mime(b"");
-                Some(decoded)
+                let exact = quoted_printable_decode(bytes).map(Cow::Owned);
+                let decode = || MessageStream::new(bytes).decode_quoted_printable_mime(b"");
+                exact.ok_or_else(|| decode().1)
             }
-            Self::Base64 => base64_decode(bytes).map(Cow::Owned),
+            Self::Base64 => {
+                let exact = base64_decode(bytes).map(Cow::Owned);
+                exact.ok_or(Cow::Borrowed(bytes))
+            }
         }
     }
 }
@@ -310,9 +317,10 @@ impl Cutter<'_> {
     fn add(&mut self, head: Head, start: usize, end: usize) {
         let raw = &self.bytes[start..end];
         let decoded = head.encoding.decoded(raw);
-        let is_broken = decoded.is_none();
+        let is_broken = decoded.is_err();
+        let is_readable = !is_broken || !matches!(head.encoding, Encoding::Base64);
         let id = self.parts.all.len();
-        let (in_text, in_html) = self.shown(&head, is_broken);
+        let (in_text, in_html) = self.shown(&head, is_readable);
         if in_text {
             self.parts.text.push(id);
         }
@@ -321,24 +329,24 @@ impl Cutter<'_> {
         }
         self.parts.all.push(Part {
             head,
-            contents: decoded.unwrap_or(Cow::Borrowed(raw)),
+            contents: decoded.unwrap_or_else(|best| best),
             is_broken,
             is_shown: in_text || in_html,
         });
     }
 
     /// Whether a part is visible text where plain text is preferred, and where HTML is.
-    fn shown(&self, head: &Head, is_broken: bool) -> (bool, bool) {
+    fn shown(&self, head: &Head, is_readable: bool) -> (bool, bool) {
         let Some(around) = self.containers.last() else {
             let is_shown = head.is_text() && !head.is_attachment;
-            let is_shown = is_shown && !(is_broken && head.is_html());
+            let is_shown = is_shown && (is_readable || !head.is_html());
             return (is_shown, is_shown);
         };
         let is_alternative = around.head.media_type == "multipart/alternative";
         let is_first = around.parts == 1;
         let is_related = around.head.media_type == "multipart/related";
         let is_inline = !head.is_attachment && (is_first || !(is_related || head.is_named));
-        if !head.is_text() || is_broken || !(is_inline || is_alternative) {
+        if !head.is_text() || !is_readable || !(is_inline || is_alternative) {
             return (false, false);
         }
         if around.is_alternative() {
