@@ -201,7 +201,7 @@ fn of_alternatives_the_plain_one_is_read_and_else_html() {
             .content
             .text
             .into_iter()
-            .map(|part| part.text)
+            .map(|part| part.text.trim().to_owned())
             .collect::<Vec<_>>()
     };
     let plain = ("Content-Type: text/plain", "plain");

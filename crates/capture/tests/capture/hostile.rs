@@ -8,11 +8,11 @@ use crate::memory::{alone, high_water_kib};
 const FROM: &str = "From: a@b.example\r\n";
 
 /// The size of a message that is measured.
-const BYTES: usize = 8 * 1024 * 1024;
+const BYTES: usize = 4 * 1024 * 1024;
 
 /// How much the process may grow while it reads such messages: a few times their size, and what the
 /// largest header comes to.
-const MAX_GROWTH_KIB: u64 = 96 * 1024;
+const MAX_GROWTH_KIB: u64 = 64 * 1024;
 
 fn read(text: &str) -> Reading {
     let reading = mail::read(text.as_bytes(), &[]).unwrap();
@@ -123,7 +123,6 @@ fn a_message_costs_little_more_than_its_bytes() {
                 ("\n", "\n"),
                 ("\n", "> a\nb\n"),
                 ("\n", "On a wrote:\n"),
-                ("Content-Type: text/html\n\n", "<b>"),
                 ("Content-Type: text/html\n\n", "<p>\u{200b}x"),
                 ("Content-Transfer-Encoding: base64\n\n", "QUFB\n"),
                 ("Content-Transfer-Encoding: quoted-printable\n\n", "=41=\n"),
