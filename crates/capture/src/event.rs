@@ -22,6 +22,7 @@ pub const LOSSY_FIELDS: &[&str] = &[
     "attachment.contents",
     "html.layout",
     "mbox.separator",
+    "message.structure",
     "recipients.order",
     "text.invisible",
 ];

@@ -30,6 +30,7 @@ pub mod event;
 pub mod mail;
 pub mod mbox;
 pub mod pipeline;
+mod reading;
 pub mod report;
 pub mod source;
 pub mod vault;

@@ -9,6 +9,7 @@ mod header;
 mod html;
 mod marks;
 mod parameter;
+mod part;
 mod structure;
 mod text;
 
@@ -227,7 +228,7 @@ fn author(from: &[Mailbox], marks: &mut Marks) -> Option<WireMailbox> {
 fn recipients(mailboxes: &[Mailbox], marks: &mut Marks) -> Vec<WireMailbox> {
     let read: Vec<WireMailbox> = mailboxes.iter().filter_map(wire_mailbox).collect();
     marks.add_if(read.len() < mailboxes.len(), "recipients.unreadable");
-    marks.add_if(read.len() > MAX_MAILBOXES, "recipients.cut");
+    marks.add_if(mailboxes.len() > MAX_MAILBOXES, "recipients.cut");
     read.into_iter().take(MAX_MAILBOXES).collect()
 }
 
@@ -262,6 +263,9 @@ fn shown(text: &str, max_chars: usize) -> String {
 fn visible_text(structure: &Structure<'_>, marks: &mut Marks) -> Vec<TextPart> {
     let mut all = String::new();
     for body in &structure.bodies {
+        if all.len() > text::MAX_READ_BYTES {
+            break;
+        }
         if !all.is_empty() {
             all.push_str("\n\n");
         }

@@ -292,21 +292,22 @@ pub fn unquote(message: Vec<u8>) -> (Vec<u8>, bool) {
         let marks = line.iter().take_while(|byte| **byte == b'>').count();
         marks > 0 && line[marks..].starts_with(b"From ")
     };
-    let lines: Vec<&[u8]> = message.split_inclusive(|byte| *byte == b'\n').collect();
-    if !lines.iter().any(|line| is_quoted_from(line)) {
+    let lines = || message.split_inclusive(|byte| *byte == b'\n');
+    if !lines().any(is_quoted_from) {
         return (message, false);
     }
+    let is_quote = |line: &[u8]| line.starts_with(b">") && !is_quoted_from(line);
     let mut restored = Vec::with_capacity(message.len());
     let mut is_in_doubt = false;
-    for (at, line) in lines.iter().enumerate() {
-        let is_quote = |other: Option<&&[u8]>| {
-            other.is_some_and(|line| line.starts_with(b">") && !is_quoted_from(line))
-        };
-        let is_among_quotes =
-            is_quote(at.checked_sub(1).and_then(|at| lines.get(at))) || is_quote(lines.get(at + 1));
+    let mut is_after_quote = false;
+    let mut following = lines().skip(1);
+    for line in lines() {
+        let is_before_quote = following.next().is_some_and(is_quote);
+        let is_among_quotes = is_after_quote || is_before_quote;
         let is_plain = is_quoted_from(line) && !is_among_quotes;
         is_in_doubt |= is_quoted_from(line) && is_among_quotes;
         restored.extend_from_slice(&line[usize::from(is_plain)..]);
+        is_after_quote = is_quote(line);
     }
     (restored, is_in_doubt)
 }

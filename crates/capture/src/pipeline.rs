@@ -1,4 +1,4 @@
-//! A run: messages are read ahead in a thread, sent in batches, a few batches at a time.
+//! A run: messages are read ahead, and sent in batches, a few batches at a time.
 
 use std::mem;
 use std::path::PathBuf;
@@ -6,38 +6,24 @@ use std::sync::Arc;
 
 use cl_host::clock::Clock;
 use cl_host::ids::Ids;
-use cl_model::digest::Digest;
-use cl_model::time::UnixTime;
 use cl_wire::vault::v1::capture_outcome::Result as Outcome;
-use cl_wire::vault::v1::captured_item::{Content, Payload as ItemPayload};
 use cl_wire::vault::v1::{CaptureEventsRequest, CaptureOutcome, CapturedItem, PayloadAnnouncement};
 use prost::Message as _;
-use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tonic::Code;
 
 use crate::error::Error;
-use crate::event::{self, Origin, Run};
-use crate::mail;
+use crate::reading::{self, Ahead, Held, Prepared, READ_AHEAD_BYTES};
 use crate::report::{RefusedItem, Report};
-use crate::source::{self, Found, Step};
-use crate::vault::{Payload, Vault};
+use crate::source;
+use crate::vault::Vault;
 
 /// The bounds of a batch (the contract's), with room for the request around the items.
 const MAX_BATCH_ITEMS: usize = 64;
 const MAX_BATCH_BYTES: usize = 3 * 1024 * 1024 - 64 * 1024;
 
-/// A larger payload is stored apart.
-const MAX_INLINE_BYTES: usize = 1024 * 1024;
-
-/// The largest payload that the vault takes.
-const MAX_PAYLOAD_BYTES: u64 = 268_435_456;
-
 /// Batches that are on their way at the same time.
 const MAX_IN_FLIGHT: usize = 4;
-
-/// Messages that are read ahead.
-const READ_AHEAD: usize = 16;
 
 /// What to capture, and for whom.
 #[derive(Clone, Debug)]
@@ -75,10 +61,14 @@ pub async fn run(
     deps: &Deps,
     progress: &mut dyn FnMut(&Report),
 ) -> Result<Report, Error> {
-    let (sender, mut receiver) = mpsc::channel(READ_AHEAD);
+    let (ahead, mut receiver) = Ahead::new(READ_AHEAD_BYTES);
     let reader = {
         let (job, clock) = (job.clone(), Arc::clone(&deps.clock));
-        tokio::task::spawn_blocking(move || read_all(&job, clock.as_ref(), &sender))
+        tokio::task::spawn_blocking(move || {
+            source::walk(&job.path, job.max_message_bytes, &mut |step| {
+                ahead.put(reading::prepare(step, &job, clock.as_ref()))
+            })
+        })
     };
     let mut sending = Sending {
         job,
@@ -87,122 +77,15 @@ pub async fn run(
         batch: Batch::default(),
         in_flight: JoinSet::new(),
     };
-    while let Some(prepared) = receiver.recv().await {
+    while let Some(Held { prepared, room }) = receiver.recv().await {
         sending.add(prepared, progress).await?;
+        drop(room);
     }
     reader
         .await
         .map_err(|_| Error::Reader)?
         .map_err(Error::Path)?;
     sending.finish(progress).await
-}
-
-/// An item that is ready to be sent, or was refused before.
-enum Prepared {
-    Item(Box<PreparedItem>),
-    Refused(RefusedItem),
-}
-
-struct PreparedItem {
-    item: CapturedItem,
-    marks: Vec<String>,
-    upload: Option<(Digest, u64, Payload)>,
-    place: (PathBuf, u64),
-}
-
-fn read_all(job: &Job, clock: &dyn Clock, sender: &mpsc::Sender<Prepared>) -> std::io::Result<()> {
-    source::walk(&job.path, job.max_message_bytes, &mut |step| {
-        let prepared = match step {
-            Step::Message(found) => prepare(*found, job, clock),
-            Step::Unreadable(path) => Prepared::Refused(RefusedItem {
-                code: "FILE_UNREADABLE".to_owned(),
-                path,
-                start: 0,
-            }),
-        };
-        sender.blocking_send(prepared).is_ok()
-    })
-}
-
-fn prepare(found: Found, job: &Job, clock: &dyn Clock) -> Prepared {
-    let refused = |code: &str| {
-        Prepared::Refused(RefusedItem {
-            code: code.to_owned(),
-            path: found.path.clone(),
-            start: found.raw.start,
-        })
-    };
-    if found.raw.length > MAX_PAYLOAD_BYTES {
-        return refused("PAYLOAD_TOO_LARGE");
-    }
-    let mut extra_marks = found.marks.clone();
-    if found.raw.cut.is_some() {
-        extra_marks.push("message.too_large");
-    }
-    let Ok(mut reading) = mail::read(&found.raw.bytes, &extra_marks) else {
-        return refused("NOT_A_MESSAGE");
-    };
-    if found.raw.cut.is_some() {
-        // What follows the cut is not known, and what the cut goes through would be described wrongly.
-        reading.facts.attachments.clear();
-    }
-    let digest = found
-        .raw
-        .cut
-        .unwrap_or_else(|| Digest::of_bytes(&found.raw.bytes));
-    let origin = Origin {
-        digest,
-        byte_length: found.raw.length,
-        path_digest: found.path_digest,
-        deleted_as: found.deleted_as,
-    };
-    let run = Run {
-        subject_ref: &job.subject_ref,
-        captured_at: UnixTime::from_milliseconds(clock.now_unix_ms()),
-    };
-    let marks = reading.content.marks.clone();
-    let event = match event::document(&reading.facts, &marks, origin, run) {
-        Ok(event) => event,
-        Err(refusal) => return refused(refusal.code().as_str()),
-    };
-    let content = found
-        .raw
-        .cut
-        .is_none()
-        .then_some(Content::Mail(reading.content));
-    let place = (found.path.clone(), found.raw.start);
-    let (payload, upload) = payload(found, digest);
-    Prepared::Item(Box::new(PreparedItem {
-        item: CapturedItem {
-            event,
-            payload: Some(payload),
-            content,
-        },
-        marks,
-        upload,
-        place,
-    }))
-}
-
-/// Small payloads go with the item, others apart, from memory or once more from their file.
-fn payload(found: Found, digest: Digest) -> (ItemPayload, Option<(Digest, u64, Payload)>) {
-    let length = found.raw.length;
-    if found.raw.cut.is_none() && found.raw.bytes.len() <= MAX_INLINE_BYTES {
-        return (ItemPayload::Inline(found.raw.bytes), None);
-    }
-    let from = if found.raw.cut.is_some() && !found.is_restored {
-        Payload::File {
-            path: found.path,
-            start: found.raw.start,
-            length,
-        }
-    } else {
-        Payload::Memory(Arc::new(found.raw.bytes))
-    };
-    (
-        ItemPayload::StoredDigest(digest.to_string()),
-        Some((digest, length, from)),
-    )
 }
 
 #[derive(Default)]
@@ -241,6 +124,7 @@ impl Sending<'_> {
         if is_full {
             self.send(progress).await?;
         }
+        let is_uploaded = prepared.upload.is_some();
         if let Some((digest, byte_length, payload)) = prepared.upload {
             let announcement = PayloadAnnouncement {
                 tenant: self.job.tenant.clone(),
@@ -270,6 +154,10 @@ impl Sending<'_> {
         self.batch.bytes += length;
         self.batch.items.push(prepared.item);
         self.batch.places.push(prepared.place);
+        if is_uploaded {
+            // The vault does not keep it for long without its event.
+            self.send(progress).await?;
+        }
         Ok(())
     }
 

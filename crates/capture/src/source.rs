@@ -1,7 +1,7 @@
 //! Finds the messages under a path: an mbox, a Maildir, single messages, or folders of them.
 
 use std::fs::{self, File};
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
@@ -125,47 +125,12 @@ impl Walk<'_> {
         };
         match read() {
             Ok(None) => true,
-            Ok(Some((file, true))) => self.mbox_file(path, file),
+            Ok(Some((file, true))) => {
+                let reader = BufReader::with_capacity(256 * 1024, file);
+                mbox(reader, path, self.max_message_bytes, self.take)
+            }
             Ok(Some((file, false))) => self.single(path, file),
             Err(_) => (self.take)(Step::Unreadable(path.to_owned())),
-        }
-    }
-
-    fn mbox_file(&mut self, path: &Path, file: File) -> bool {
-        let path_digest = digest_of(path);
-        let mut mbox = Mbox::new(
-            BufReader::with_capacity(256 * 1024, file),
-            self.max_message_bytes,
-        );
-        loop {
-            let mut raw = match mbox.next_message() {
-                Ok(Some(raw)) => raw,
-                Ok(None) => return true,
-                Err(_) => return (self.take)(Step::Unreadable(path.to_owned())),
-            };
-            let mut marks = Vec::new();
-            let mut is_restored = false;
-            if raw.cut.is_none() {
-                let length = raw.bytes.len();
-                let (bytes, is_in_doubt) = mbox::unquote(std::mem::take(&mut raw.bytes));
-                is_restored = bytes.len() != length;
-                raw.length = bytes.len() as u64;
-                raw.bytes = bytes;
-                if is_in_doubt {
-                    marks.push("mbox.quoting_ambiguous");
-                }
-            }
-            let found = Found {
-                raw,
-                path: path.to_owned(),
-                path_digest,
-                marks,
-                deleted_as: None,
-                is_restored,
-            };
-            if !(self.take)(Step::Message(Box::new(found))) {
-                return false;
-            }
         }
     }
 
@@ -181,6 +146,47 @@ impl Walk<'_> {
             deleted_as: is_trashed(path).then_some("maildir.trashed"),
             is_restored: false,
         })))
+    }
+}
+
+/// Hands each message of an mbox to `take`, which says whether to go on.
+pub(crate) fn mbox(
+    reader: impl BufRead,
+    path: &Path,
+    max_message_bytes: u64,
+    take: &mut dyn FnMut(Step) -> bool,
+) -> bool {
+    let path_digest = digest_of(path);
+    let mut mbox = Mbox::new(reader, max_message_bytes);
+    loop {
+        let mut raw = match mbox.next_message() {
+            Ok(Some(raw)) => raw,
+            Ok(None) => return true,
+            Err(_) => return take(Step::Unreadable(path.to_owned())),
+        };
+        let mut marks = Vec::new();
+        let mut is_restored = false;
+        if raw.cut.is_none() {
+            let length = raw.bytes.len();
+            let (bytes, is_in_doubt) = mbox::unquote(std::mem::take(&mut raw.bytes));
+            is_restored = bytes.len() != length;
+            raw.length = bytes.len() as u64;
+            raw.bytes = bytes;
+            if is_in_doubt {
+                marks.push("mbox.quoting_ambiguous");
+            }
+        }
+        let found = Found {
+            raw,
+            path: path.to_owned(),
+            path_digest,
+            marks,
+            deleted_as: None,
+            is_restored,
+        };
+        if !take(Step::Message(Box::new(found))) {
+            return false;
+        }
     }
 }
 

@@ -7,8 +7,7 @@
 //! A day and an amount have several forms, since texts write them in several ways.
 //!
 //! A value with a comparable form of fewer than [`MIN_LENGTH`] characters would be found everywhere
-//! and has no fingerprint; of one longer than [`BLOCK_LENGTH`] twice over, each whole block has its
-//! own. Other words for the same thing, translations and encodings are not noticed.
+//! and has no fingerprint; of one longer than [`MAX_LENGTH`], each whole block has its own. Other words for the same thing, translations and encodings are not noticed.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -26,8 +25,11 @@ pub const MIN_LENGTH: usize = 4;
 /// The length of the blocks of a long value.
 pub const BLOCK_LENGTH: usize = 24;
 
-/// The most fingerprints that one guard holds.
-pub const MAX_FINGERPRINTS: usize = 4096;
+/// The longest comparable form of a fingerprint.
+pub const MAX_LENGTH: usize = 2 * BLOCK_LENGTH;
+
+/// The most fingerprints that one guard holds. What leaves beside more is not guarded, so it stays.
+pub const MAX_FINGERPRINTS: usize = 65_536;
 
 /// The bytes of a fingerprint's tag.
 pub const TAG_BYTES: usize = 16;
@@ -51,7 +53,7 @@ const MONTHS: [&str; 12] = [
 ];
 
 /// One denied value under the key of its guard.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fingerprint {
     /// The length of the comparable form, in characters.
     pub length: usize,
@@ -61,7 +63,7 @@ pub struct Fingerprint {
     pub tag: [u8; TAG_BYTES],
 }
 
-/// Makes and finds fingerprints under one key.
+/// Makes fingerprints.
 #[derive(Debug)]
 pub struct LeakKey {
     mac: MacKey,
@@ -84,8 +86,7 @@ impl LeakKey {
         })
     }
 
-    /// The fingerprints of the `denied` values without those of the `granted` ones, sorted; at most
-    /// [`MAX_FINGERPRINTS`].
+    /// The fingerprints of the `denied` values without those of the `granted` ones, sorted.
     ///
     /// What a granted day or amount writes anyway is not denied either: `2026` as an amount would
     /// be found in every day of that year.
@@ -94,47 +95,30 @@ impl LeakKey {
         denied: impl IntoIterator<Item = &'a Value>,
         granted: impl IntoIterator<Item = &'a Value>,
     ) -> Vec<Fingerprint> {
-        let mut exact = HashSet::new();
-        let mut written = Vec::new();
+        let mut shown = HashSet::new();
         for value in granted {
-            let forms = comparable_forms(value);
-            if is_day(value) || Money::read(value).is_some() {
-                written.extend(forms.iter().cloned());
+            let is_written = is_day(value) || Money::read(value).is_some();
+            for form in comparable_forms(value) {
+                if is_written {
+                    let lengths = MIN_LENGTH..form.len();
+                    shown.extend(
+                        lengths
+                            .flat_map(|it| form.windows(it))
+                            .map(<[char]>::to_vec),
+                    );
+                }
+                shown.insert(form);
             }
-            exact.extend(forms);
         }
-        let is_written = |form: &[char]| {
-            let mut forms = written.iter();
-            forms.any(|it| it.windows(form.len()).any(|window| window == form))
-        };
         let mut prints: Vec<_> = denied
             .into_iter()
             .flat_map(comparable_forms)
-            .filter(|form| !exact.contains(form) && !is_written(form))
+            .filter(|form| !shown.contains(form))
             .map(|form| self.fingerprint(&form))
             .collect();
         prints.sort_unstable();
         prints.dedup();
-        prints.truncate(MAX_FINGERPRINTS);
         prints
-    }
-
-    /// Whether `text` holds a value of one of the fingerprints.
-    pub fn finds(&self, fingerprints: &[Fingerprint], text: &str) -> bool {
-        let text = comparable(text);
-        let mut by_length = BTreeMap::<usize, HashSet<u64>>::new();
-        for print in fingerprints {
-            by_length
-                .entry(print.length)
-                .or_default()
-                .insert(print.rolling);
-        }
-        by_length.iter().any(|(length, rolling)| {
-            let mut windows = self.windows(&text, *length);
-            windows.any(|(window, hash)| {
-                rolling.contains(&hash) && fingerprints.contains(&self.fingerprint(window))
-            })
-        })
     }
 
     fn fingerprint(&self, form: &[char]) -> Fingerprint {
@@ -175,6 +159,49 @@ impl LeakKey {
     }
 }
 
+/// Notices denied values by their fingerprints.
+#[derive(Debug)]
+pub struct LeakGuard {
+    key: LeakKey,
+    prints: HashSet<Fingerprint>,
+    by_length: BTreeMap<usize, HashSet<u64>>,
+}
+
+impl LeakGuard {
+    /// Notices the values of `prints`, which were made under `key`.
+    pub fn new(key: LeakKey, prints: impl IntoIterator<Item = Fingerprint>) -> Self {
+        let prints: HashSet<_> = prints.into_iter().collect();
+        let mut by_length = BTreeMap::<_, HashSet<_>>::new();
+        for print in &prints {
+            by_length
+                .entry(print.length)
+                .or_default()
+                .insert(print.rolling);
+        }
+        Self {
+            key,
+            prints,
+            by_length,
+        }
+    }
+
+    /// Whether `text` holds a value of one of the fingerprints.
+    pub fn finds(&self, text: &str) -> bool {
+        let text = comparable(text);
+        self.by_length.iter().any(|(length, rolling)| {
+            let mut windows = self.key.windows(&text, *length);
+            windows.any(|(window, hash)| {
+                rolling.contains(&hash) && self.prints.contains(&self.key.fingerprint(window))
+            })
+        })
+    }
+}
+
+/// The most fingerprints that a value has.
+pub fn fingerprint_count(value: &Value) -> usize {
+    comparable_forms(value).len()
+}
+
 fn multiply(left: u64, right: u64) -> u64 {
     let product = u128::from(left) * u128::from(right) % u128::from(MODULUS);
     u64::try_from(product).unwrap_or_default()
@@ -197,7 +224,7 @@ fn comparable_forms(value: &Value) -> Vec<Vec<char>> {
         .map(|text| comparable(text))
         .filter(|form| form.len() >= MIN_LENGTH)
         .flat_map(|form| {
-            if form.len() <= 2 * BLOCK_LENGTH {
+            if form.len() <= MAX_LENGTH {
                 return vec![form];
             }
             let blocks = form.chunks_exact(BLOCK_LENGTH);
@@ -267,8 +294,16 @@ mod tests {
     }
 
     fn finds(denied: &Value, text: &str) -> bool {
+        guard([denied], []).finds(text)
+    }
+
+    fn guard<'a>(
+        denied: impl IntoIterator<Item = &'a Value>,
+        granted: impl IntoIterator<Item = &'a Value>,
+    ) -> LeakGuard {
         let key = key(7);
-        key.finds(&key.fingerprints([denied], []), text)
+        let prints = key.fingerprints(denied, granted);
+        LeakGuard::new(key, prints)
     }
 
     #[test]
@@ -317,25 +352,23 @@ mod tests {
 
     #[test]
     fn a_granted_value_is_not_denied() {
-        let key = key(1);
         let values = [json!("Harriet Vane"), json!("Peter Wimsey")];
-        let prints = key.fingerprints(&values, &values[..1]);
-        assert!(!key.finds(&prints, "Harriet Vane"));
-        assert!(key.finds(&prints, "Peter Wimsey"));
+        let guard = guard(&values, &values[..1]);
+        assert!(!guard.finds("Harriet Vane"));
+        assert!(guard.finds("Peter Wimsey"));
     }
 
     #[test]
     fn what_a_granted_day_writes_anyway_is_not_denied() {
-        let key = key(1);
         let granted = [json!("2026-08-14")];
         let denied = [
             json!({"amount": "2026", "currency": "EUR"}),
             json!("Peter 2026"),
         ];
-        let prints = key.fingerprints(&denied, &granted);
-        assert!(!key.finds(&prints, "Delivery was requested by 2026-08-14."));
-        assert!(key.finds(&prints, "Peter 2026"));
-        assert!(key.finds(&prints, "EUR 2026.00"));
+        let guard = guard(&denied, &granted);
+        assert!(!guard.finds("Delivery was requested by 2026-08-14."));
+        assert!(guard.finds("Peter 2026"));
+        assert!(guard.finds("EUR 2026.00"));
     }
 
     #[test]
@@ -347,9 +380,33 @@ mod tests {
     }
 
     #[test]
+    fn every_value_of_many_is_found() {
+        let values: Vec<_> = (0..20_000)
+            .map(|it| json!(format!("name {it:05}")))
+            .collect();
+        let guard = guard(&values, []);
+        for value in &values {
+            assert!(guard.finds(value.as_str().unwrap_or_default()), "{value}");
+        }
+        assert!(!guard.finds("name 20000"));
+    }
+
+    #[test]
+    fn a_value_has_at_most_the_fingerprints_that_are_counted() {
+        let long = json!("abcdefghij".repeat(200));
+        let amount = json!({"amount": "48200.5", "currency": "EUR"});
+        for value in [long, amount, json!("2026-08-04"), json!("abc"), json!(null)] {
+            let prints = key(1).fingerprints([&value], []);
+            assert!(prints.len() <= fingerprint_count(&value), "{value}");
+            let is_bounded = |it: &Fingerprint| (MIN_LENGTH..=MAX_LENGTH).contains(&it.length);
+            assert!(prints.iter().all(is_bounded), "{value}");
+        }
+    }
+
+    #[test]
     fn fingerprints_mean_nothing_under_another_key() {
         let prints = key(1).fingerprints(&[json!("Project Halcyon")], []);
-        assert!(!key(2).finds(&prints, "Project Halcyon"));
+        assert!(!LeakGuard::new(key(2), prints).finds("Project Halcyon"));
         assert!(LeakKey::new(&[0; 31]).is_err());
     }
 

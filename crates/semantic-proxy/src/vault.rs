@@ -6,7 +6,7 @@ use cl_model::alias::AliasScheme;
 use cl_model::canonical;
 use cl_model::grant::VerifiedGrant;
 use cl_model::json::{self, Limits};
-use cl_model::leak::{Fingerprint, LeakKey, MAX_FINGERPRINTS, MIN_LENGTH};
+use cl_model::leak::{Fingerprint, LeakGuard, LeakKey, MAX_FINGERPRINTS, MAX_LENGTH, MIN_LENGTH};
 use cl_model::object::ClaimStatus;
 use cl_model::part::{Label, Trust};
 use cl_model::scalar::{Confidence, Handle, Name, Predicate};
@@ -18,12 +18,13 @@ use cl_wire::vault::v1::{self as wire, ResolveClaimsRequest, ResolveClaimsRespon
 use prost_types::Timestamp;
 use tonic::{Code, Request, Status};
 
-use crate::core::claim::{
-    LeakGuard, MAX_CLAIMS, MAX_HANDLES, RawClaim, Resolved, Validity, Violation,
-};
+use crate::core::claim::{MAX_CLAIMS, MAX_HANDLES, RawClaim, Resolved, Validity, Violation};
 
 /// The largest value of one claim, in bytes of canonical JSON.
 const MAX_VALUE_BYTES: usize = 16 * 1024;
+
+/// The largest answer of the vault: every claim and every fingerprint that it may send.
+const MAX_ANSWER_BYTES: usize = 4 * 1024 * 1024;
 
 /// The port to the vault.
 ///
@@ -48,7 +49,7 @@ impl GrpcVault {
     /// Calls the vault over `channel`.
     pub fn new(channel: PeerChannel) -> Self {
         Self {
-            client: VaultServiceClient::new(channel),
+            client: VaultServiceClient::new(channel).max_decoding_message_size(MAX_ANSWER_BYTES),
         }
     }
 }
@@ -166,14 +167,54 @@ fn read_guard(guard: wire::LeakGuard) -> Option<LeakGuard> {
     let fingerprints = guard.fingerprints.into_iter().map(|print| {
         let length = usize::try_from(print.length).ok()?;
         let tag = print.tag.try_into().ok()?;
-        (length >= MIN_LENGTH).then_some(Fingerprint {
+        let is_length = (MIN_LENGTH..=MAX_LENGTH).contains(&length);
+        is_length.then_some(Fingerprint {
             length,
             rolling: print.rolling,
             tag,
         })
     });
-    Some(LeakGuard {
-        fingerprints: fingerprints.collect::<Option<_>>()?,
-        key: LeakKey::new(&guard.key).ok()?,
-    })
+    let fingerprints = fingerprints.collect::<Option<Vec<_>>>()?;
+    Some(LeakGuard::new(LeakKey::new(&guard.key).ok()?, fingerprints))
+}
+
+#[cfg(test)]
+mod tests {
+    use prost::Message as _;
+
+    use super::*;
+
+    #[test]
+    fn the_largest_answer_fits_into_a_message() {
+        let claim = wire::ResolvedClaim {
+            predicate: "p".repeat(128),
+            value: vec![b'v'; MAX_VALUE_BYTES],
+            datatype: "boolean".to_owned(),
+            confidence: 0.5,
+            status: "superseded".to_owned(),
+            trust: "user_asserted".to_owned(),
+            label: "restricted".to_owned(),
+            valid_from: Some(time::to_message(UnixTime::from_milliseconds(
+                1_796_083_200_999,
+            ))),
+            valid_until: Some(time::to_message(UnixTime::from_milliseconds(
+                1_796_083_200_999,
+            ))),
+            provenance_handles: vec![format!("prov_{}", "0".repeat(64)); MAX_HANDLES],
+        };
+        let print = wire::Fingerprint {
+            length: 48,
+            rolling: u64::MAX,
+            tag: vec![0xff; 16],
+        };
+        let answer = ResolveClaimsResponse {
+            claims: vec![claim; MAX_CLAIMS],
+            withheld: u32::MAX,
+            leak_guard: Some(wire::LeakGuard {
+                key: vec![0xff; 32],
+                fingerprints: vec![print; MAX_FINGERPRINTS],
+            }),
+        };
+        assert!(answer.encoded_len() <= MAX_ANSWER_BYTES);
+    }
 }

@@ -1,6 +1,9 @@
 //! The fields of a header, cut by our own hand: a field that a value's parser trips over must not
 //! take its neighbours along.
 
+/// How much of a header is read.
+pub(super) const MAX_HEADER_BYTES: usize = 1024 * 1024;
+
 /// A field as it stands in the header.
 pub(super) struct Field<'a> {
     /// Its name in lower case.
@@ -19,9 +22,15 @@ pub(super) fn trimmed(bytes: &[u8]) -> &[u8] {
     &bytes[blank..]
 }
 
-/// The fields up to the first empty line. Lines that are neither a field nor the rest of one are
-/// passed over.
+/// Whether a line ends a header.
+pub(super) fn is_blank(line: &[u8]) -> bool {
+    line == b"\n" || line == b"\r\n"
+}
+
+/// The fields up to the first empty line, within the bound. Lines that are neither a field nor the
+/// rest of one are passed over.
 pub(super) fn fields(bytes: &[u8]) -> Vec<Field<'_>> {
+    let bytes = &bytes[..bytes.len().min(MAX_HEADER_BYTES)];
     let mut fields: Vec<Field<'_>> = Vec::new();
     let mut at = 0;
     // Where the value of the field began to which the next line may belong.
@@ -32,7 +41,7 @@ pub(super) fn fields(bytes: &[u8]) -> Vec<Field<'_>> {
             .position(|byte| *byte == b'\n')
             .map_or(bytes.len(), |it| at + it + 1);
         let line = &bytes[at..end];
-        if line == b"\n" || line == b"\r\n" {
+        if is_blank(line) {
             break;
         }
         let is_rest = line.starts_with(b" ") || line.starts_with(b"\t");

@@ -1,5 +1,7 @@
 //! Cuts visible text into parts by whose words they are.
 
+use std::str::Lines;
+
 use cl_wire::vault::v1::{TextOrigin, TextPart};
 
 use super::marks::Marks;
@@ -10,37 +12,41 @@ const MAX_PARTS: usize = 256;
 /// The most bytes of text of one message.
 const MAX_TEXT_BYTES: usize = 262_144;
 
+/// How much of a text is looked at for that.
+pub(super) const MAX_READ_BYTES: usize = 4 * MAX_TEXT_BYTES;
+
 /// How many lines behind `From:` the other fields of a copied header stand.
 const HEADER_LINES: usize = 6;
 
 /// How many lines an attribution ("On .. wrote:") may be wrapped to.
 const ATTRIBUTION_LINES: usize = 3;
 
-/// The parts of a text. `text` has line feeds between lines.
+/// The parts of a text.
 pub(super) fn parts(text: &str, marks: &mut Marks) -> Vec<TextPart> {
-    let cleaned = visible(text, marks);
-    let lines: Vec<&str> = cleaned.lines().collect();
+    let read = &text[..text.floor_char_boundary(MAX_READ_BYTES)];
+    let cleaned = visible(read, marks);
     let mut cutter = Cutter::default();
     let mut rest = TextOrigin::Author;
-    let mut at = 0;
-    while at < lines.len() {
-        let (origin, taken, after) = classify(&lines[at..], rest, marks);
+    let mut lines = cleaned.lines();
+    while let Some(line) = lines.clone().next() {
+        let (origin, taken, after) = classify(line, &lines, rest, marks);
         rest = after;
-        for line in &lines[at..at + taken] {
+        for line in lines.by_ref().take(taken) {
             cutter.push(origin, line);
         }
-        at += taken;
     }
+    cutter.is_cut |= read.len() < text.len();
     cutter.finish(marks)
 }
 
-/// Whose words the next lines are: how many lines, at least one, and whose are those that follow.
+/// Whose words the next lines are, of which `line` is the first: how many, at least one, and whose
+/// are those that follow.
 fn classify(
-    lines: &[&str],
+    line: &str,
+    lines: &Lines<'_>,
     rest: TextOrigin,
     marks: &mut Marks,
 ) -> (TextOrigin, usize, TextOrigin) {
-    let line = lines[0];
     if rest == TextOrigin::Quoted || rest == TextOrigin::Forwarded {
         return (rest, 1, rest);
     }
@@ -50,29 +56,22 @@ fn classify(
     }
     if begins_pgp(line, "SIGNATURE") {
         marks.add("signature.openpgp");
-        let length = lines
-            .iter()
-            .position(|it| it.starts_with("-----END PGP"))
-            .map_or(lines.len(), |it| it + 1);
-        return (TextOrigin::Signature, length, rest);
+        return (TextOrigin::Signature, pgp_length(lines), rest);
     }
     if begins_pgp(line, "MESSAGE") {
         marks.add("content.encrypted");
-        let length = lines
-            .iter()
-            .position(|it| it.starts_with("-----END PGP"))
-            .map_or(lines.len(), |it| it + 1);
-        return (TextOrigin::Signature, length, rest);
+        return (TextOrigin::Signature, pgp_length(lines), rest);
     }
     if begins_forwarded(line) {
         return (TextOrigin::Forwarded, 1, TextOrigin::Forwarded);
     }
-    if begins_original(lines) {
+    if begins_original(line, lines) {
         return (TextOrigin::Quoted, 1, TextOrigin::Quoted);
     }
-    if let Some(length) = attribution_length(lines) {
-        let is_marked = lines[length..]
-            .iter()
+    if let Some(length) = attribution_length(line, lines) {
+        let is_marked = lines
+            .clone()
+            .skip(length)
             .find(|it| !it.trim().is_empty())
             .is_some_and(|it| it.starts_with('>'));
         let after = if is_marked {
@@ -97,6 +96,16 @@ fn begins_pgp(line: &str, kind: &str) -> bool {
         .is_some_and(|rest| rest.starts_with("-----"))
 }
 
+fn pgp_length(lines: &Lines<'_>) -> usize {
+    let mut is_over = false;
+    let within = lines.clone().take_while(|line| {
+        let was_over = is_over;
+        is_over = line.starts_with("-----END PGP");
+        !was_over
+    });
+    within.count()
+}
+
 fn is_device_line(line: &str) -> bool {
     let line = line.trim();
     ["Sent from my ", "Get Outlook for ", "Sent from Outlook"]
@@ -112,8 +121,8 @@ fn begins_forwarded(line: &str) -> bool {
 }
 
 /// "-----Original Message-----", or a copied header as Outlook puts it.
-fn begins_original(lines: &[&str]) -> bool {
-    let first = lines[0].trim().to_lowercase();
+fn begins_original(line: &str, lines: &Lines<'_>) -> bool {
+    let first = line.trim().to_lowercase();
     if first.starts_with("--") && first.contains("original message") {
         return true;
     }
@@ -122,12 +131,11 @@ fn begins_original(lines: &[&str]) -> bool {
         line.starts_with("from:") || line.starts_with("von:") || line.starts_with("de :")
     };
     let is_ruled = first.len() >= 20 && first.bytes().all(|it| it == b'_');
-    let start = usize::from(is_ruled);
-    let Some(from) = lines.get(start).filter(|line| is_from(line)) else {
+    let mut lines = lines.clone().skip(usize::from(is_ruled));
+    if !lines.next().is_some_and(is_from) {
         return false;
-    };
-    let following = lines[start..].iter().skip(1).take(HEADER_LINES);
-    let fields = following.filter(|line| {
+    }
+    let fields = lines.take(HEADER_LINES).filter(|line| {
         let line = line.trim_start_matches('*').to_lowercase();
         [
             "sent:",
@@ -142,12 +150,12 @@ fn begins_original(lines: &[&str]) -> bool {
         .iter()
         .any(|name| line.starts_with(name))
     });
-    !from.is_empty() && fields.count() >= 2
+    fields.count() >= 2
 }
 
 /// "On Thu, 29 Oct 2026, Ann wrote:", on up to three lines.
-fn attribution_length(lines: &[&str]) -> Option<usize> {
-    let first = lines[0].trim_start();
+fn attribution_length(line: &str, lines: &Lines<'_>) -> Option<usize> {
+    let first = line.trim_start();
     let begins = ["On ", "Am ", "Le ", "El ", "Il ", "Op "]
         .iter()
         .any(|start| first.starts_with(start));
@@ -155,7 +163,7 @@ fn attribution_length(lines: &[&str]) -> Option<usize> {
         return None;
     }
     lines
-        .iter()
+        .clone()
         .take(ATTRIBUTION_LINES)
         .position(|line| {
             let line = line.trim_end();

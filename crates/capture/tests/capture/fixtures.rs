@@ -143,19 +143,6 @@ fn three_thousand_fields_hide_nothing() {
 }
 
 #[test]
-fn messages_nested_without_end_are_kept_and_not_read() {
-    let nested = "Content-Type: message/rfc822\r\n\r\n".repeat(100_000);
-    let reading = mail::read(format!("From: a@b.example\r\n{nested}").as_bytes(), &[]).unwrap();
-    assert!(
-        reading
-            .content
-            .marks
-            .contains(&"mime.nesting_not_read".to_owned())
-    );
-    assert_eq!(reading.content.from.unwrap().address, "a@b.example");
-}
-
-#[test]
 fn no_field_takes_its_neighbours_along() {
     for odd in [
         "Date: Thu, 29 Oct 2026 09:10:00 K",
@@ -182,4 +169,50 @@ fn no_field_takes_its_neighbours_along() {
         );
         assert!(reading.facts.message_id.is_some(), "{odd}");
     }
+}
+
+#[test]
+fn what_can_be_made_of_a_broken_encoding_is_read_with_a_mark() {
+    for (encoding, body, shown) in [
+        ("quoted-printable", "caf=C3=A9 =ZZ", "caf\u{e9} =ZZ"),
+        ("base64", "!! no base64", "!! no base64"),
+    ] {
+        let text = format!(
+            "From: a@b.example\r\nContent-Type: text/plain; charset=utf-8\r\n\
+             Content-Transfer-Encoding: {encoding}\r\n\r\n{body}\r\n"
+        );
+        let content = mail::read(text.as_bytes(), &[]).unwrap().content;
+        assert!(content.marks.contains(&"mime.encoding_broken".to_owned()));
+        assert_eq!(content.text[0].text, shown);
+    }
+}
+
+#[test]
+fn of_alternatives_the_plain_one_is_read_and_else_html() {
+    let read = |parts: &[(&str, &str)]| {
+        let parts = parts
+            .iter()
+            .map(|(kind, text)| format!("--b\n{kind}\n\n{text}\n"));
+        let kind = "Content-Type: multipart/alternative; boundary=b";
+        let text = format!("From: a@b.example\n{kind}\n\n{}", parts.collect::<String>());
+        let reading = mail::read(text.as_bytes(), &[]).unwrap();
+        assert!(reading.facts.attachments.is_empty());
+        reading
+            .content
+            .text
+            .into_iter()
+            .map(|part| part.text.trim().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let plain = ("Content-Type: text/plain", "plain");
+    let html = ("Content-Type: text/html", "<p>html</p>");
+    let inner = (
+        "Content-Type: multipart/related; boundary=i",
+        "--i\nContent-Type: text/html\n\n<p>inner</p>\n--i--",
+    );
+    assert_eq!(read(&[plain, html]), ["plain"]);
+    assert_eq!(read(&[html, plain]), ["plain"]);
+    assert_eq!(read(&[plain, inner]), ["plain"]);
+    assert_eq!(read(&[inner]), ["inner"]);
+    assert_eq!(read(&[html]), ["html"]);
 }

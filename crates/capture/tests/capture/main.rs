@@ -1,5 +1,5 @@
 //! Capture from outside: fixtures, runs against a vault that enforces its contract over mutual TLS,
-//! the process, bounded memory, and the committed fuzz corpus.
+//! the process, messages of hostile sizes, bounded memory, and the committed fuzz corpus.
 
 #![allow(
     clippy::expect_used,
@@ -10,6 +10,7 @@
 
 mod corpus;
 mod fixtures;
+mod hostile;
 mod memory;
 mod pki;
 mod process;

@@ -33,7 +33,7 @@ impl Read for Endless {
     }
 }
 
-fn high_water_kib() -> u64 {
+pub(crate) fn high_water_kib() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status
         .lines()
@@ -42,18 +42,24 @@ fn high_water_kib() -> u64 {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// Runs in a process of its own, so that other tests do not count.
-#[test]
-fn reading_a_large_mbox_does_not_grow_with_it() {
+/// Runs the body of a test in a process of its own, so that other tests do not count.
+pub(crate) fn alone(test: &str, body: impl FnOnce()) {
     if std::env::args().any(|it| it == "--exact") {
-        return read_all();
+        return body();
     }
     let own = std::env::current_exe().unwrap();
-    let name = "memory::reading_a_large_mbox_does_not_grow_with_it";
     let status = std::process::Command::new(own)
-        .args([name, "--exact", "--test-threads=1"])
+        .args([test, "--exact", "--test-threads=1"])
         .status();
     assert!(status.unwrap().success());
+}
+
+#[test]
+fn reading_a_large_mbox_does_not_grow_with_it() {
+    alone(
+        "memory::reading_a_large_mbox_does_not_grow_with_it",
+        read_all,
+    );
 }
 
 fn read_all() {

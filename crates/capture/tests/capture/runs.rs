@@ -256,3 +256,18 @@ async fn a_message_beyond_the_bound_is_stored_and_not_read() {
     let native = Digest::of_bytes(b"<huge@b.example>").to_string();
     assert_eq!(kept.events[key]["source"]["native_id_digest"], native);
 }
+
+#[tokio::test]
+async fn an_event_follows_its_upload_at_once() {
+    let world = World::new().await;
+    let folder = tempfile::tempdir().unwrap();
+    for (name, lines) in [("a", 100_000), ("b", 100_000), ("c", 1), ("d", 1)] {
+        let text = "line of text\r\n".repeat(lines);
+        let message = format!("From: a@b.example\r\nMessage-ID: <{name}@b>\r\n\r\n{text}");
+        fs::write(folder.path().join(name).with_extension("eml"), message).unwrap();
+    }
+    let report = world.run(folder.path()).await.unwrap();
+    assert_eq!(report.captured, 4);
+    let batches = world.vault.kept.lock().unwrap().operations.len();
+    assert_eq!(batches, 3, "one for each upload, and one for the rest");
+}

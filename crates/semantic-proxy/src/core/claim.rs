@@ -1,7 +1,7 @@
 //! Claims as the vault sends them, and what a plan says about them.
 
 use cl_model::grant::{ResolveRule, VerifiedGrant};
-use cl_model::leak::{Fingerprint, LeakKey};
+use cl_model::leak::LeakGuard;
 use cl_model::object::ClaimStatus;
 use cl_model::part::{Label, Trust};
 use cl_model::scalar::{Confidence, Handle, Name, Predicate};
@@ -50,14 +50,6 @@ impl Validity {
     fn holds(self, now: UnixTime) -> bool {
         self.from.is_none_or(|from| from <= now) && self.until.is_none_or(|until| now < until)
     }
-}
-
-/// How to notice a denied value.
-pub struct LeakGuard {
-    /// The key of the fingerprints.
-    pub key: LeakKey,
-    /// The denied values.
-    pub fingerprints: Vec<Fingerprint>,
 }
 
 /// The vault's answer, well formed.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use cl_model::canonical;
 use cl_model::grant::{ProjectionStep, VerifiedGrant};
+use cl_model::leak::LeakGuard;
 use cl_model::object::ClaimStatus;
 use cl_model::part::Trust;
 use cl_model::scalar::{Confidence, Handle, Predicate};
@@ -12,7 +13,7 @@ use cl_model::transform::{Effects, Transform};
 use cl_model::vocabulary::{Datatype, Money, PublishedPredicate, Vocabulary};
 use serde_json::Value;
 
-use super::claim::{self, GrantedClaim, LeakGuard, Resolved, Validity, Violation};
+use super::claim::{self, GrantedClaim, Resolved, Validity, Violation};
 use super::names::Names;
 use super::ranges::generalise;
 use super::sentence::{Form, Sentence, plain};
@@ -274,6 +275,5 @@ fn without_repeats(items: Vec<Item>) -> Vec<Item> {
 }
 
 fn leaks(guard: &LeakGuard, item: &Item) -> bool {
-    let finds = |text: &str| guard.key.finds(&guard.fingerprints, text);
-    finds(&item.claim) || finds(&canonical::to_text(&item.value))
+    guard.finds(&item.claim) || guard.finds(&canonical::to_text(&item.value))
 }

@@ -181,13 +181,16 @@ async fn refuses_an_answer_without_a_leak_guard() {
     short_tag.fingerprints[0].tag.pop();
     let mut short_print = honest.clone();
     short_print.fingerprints[0].length = 3;
+    let mut long_print = honest.clone();
+    long_print.fingerprints[0].length = 49;
     let mut many = honest.clone();
-    many.fingerprints = vec![honest.fingerprints[0].clone(); 4097];
+    many.fingerprints = vec![honest.fingerprints[0].clone(); 65_537];
     for guard in [
         None,
         Some(short_key),
         Some(short_tag),
         Some(short_print),
+        Some(long_print),
         Some(many),
     ] {
         let world = World::new().await;

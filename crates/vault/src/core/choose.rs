@@ -7,7 +7,8 @@
 //!    confidence, status.
 //! 4. Sets come in the order of the plan's rules; within one rule by their best claim. A claim is
 //!    better if it is more certain, then if it was derived later, then by its id.
-//! 5. A set that no longer fits is left out, and smaller ones after it are still tried.
+//! 5. A set that no longer fits is left out, and smaller ones after it are still tried. What fits
+//!    beside the claims themselves, the caller says.
 //!
 //! So the choice depends on the claims and the plan only, and not on the order of storing.
 
@@ -40,8 +41,18 @@ pub struct Choice {
     pub withheld: u32,
 }
 
-/// Chooses from all claims of the granted predicates.
-pub fn choose(rules: &[&ResolveRule], claims: Vec<Claim>, now: UnixTime) -> Choice {
+/// Chooses from all claims of the granted predicates. `fits` is asked about each set that would be
+/// taken.
+///
+/// # Errors
+///
+/// Those of `fits`.
+pub fn choose<E>(
+    rules: &[&ResolveRule],
+    claims: Vec<Claim>,
+    mut fits: impl FnMut(&[Claim]) -> Result<bool, E>,
+    now: UnixTime,
+) -> Result<Choice, E> {
     let held: Vec<_> = claims
         .into_iter()
         .filter(|claim| claim.value().is_some())
@@ -60,7 +71,8 @@ pub fn choose(rules: &[&ResolveRule], claims: Vec<Claim>, now: UnixTime) -> Choi
     let mut chosen: Vec<Chosen> = Vec::new();
     for (rule, claims) in rules.iter().zip(by_rule) {
         for set in sets(claims) {
-            if is_allowed(rule, &set) && chosen.len() + set.len() <= MAX_CLAIMS {
+            let has_room = chosen.len() + set.len() <= MAX_CLAIMS;
+            if is_allowed(rule, &set) && has_room && fits(&set)? {
                 let is_contradicted = set.len() > 1;
                 chosen.extend(set.into_iter().map(|claim| Chosen {
                     status: claim.status(is_contradicted),
@@ -69,10 +81,10 @@ pub fn choose(rules: &[&ResolveRule], claims: Vec<Claim>, now: UnixTime) -> Choi
             }
         }
     }
-    Choice {
+    Ok(Choice {
         withheld: u32::try_from(total - chosen.len()).unwrap_or(u32::MAX),
         chosen,
-    }
+    })
 }
 
 fn is_allowed(rule: &ResolveRule, set: &[Claim]) -> bool {

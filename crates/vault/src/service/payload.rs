@@ -1,6 +1,9 @@
 //! Payloads that are too large for a batch, piece by piece.
 
+use std::sync::Arc;
+
 use cl_model::digest::Digest;
+use cl_model::time::UnixTime;
 use ring::digest::{Context, SHA256};
 
 use super::Vault;
@@ -14,7 +17,7 @@ pub(crate) const MAX_PAYLOAD_BYTES: u64 = 256 * 1024 * 1024;
 /// The largest piece, as it is sent and as it is stored.
 pub(crate) const MAX_PIECE_BYTES: usize = 1024 * 1024;
 
-/// How long an upload waits for an event that names it.
+/// How long an upload may take, and how long its payload then waits for an event that names it.
 const UNNAMED_SECONDS: u64 = 60 * 60;
 
 /// A payload that is coming in.
@@ -86,10 +89,16 @@ impl Vault {
             return Err(Error::PayloadDigestMismatch);
         }
         let (name, upload) = (incoming.name.clone(), incoming.upload);
+        let clock = Arc::clone(&self.clock);
         let finished = self.change(&incoming.name, move |store| {
             let subject = store.open_subject(&name)?;
             let mut draft = store.draft(&subject)?;
-            draft.finish_upload(&upload, found)?;
+            // Read behind the draft: a sweep that came before it had this time, or an earlier one.
+            let now = UnixTime::from_milliseconds(clock.now_unix_ms());
+            let drop_at = now.plus_seconds(UNNAMED_SECONDS);
+            if !draft.finish_upload(&upload, found, drop_at, now)? {
+                return Err(Error::InProgress);
+            }
             Ok(draft.commit()?)
         });
         finished.await?;

@@ -1,11 +1,11 @@
 //! Resolving claims under a grant (spec 8.2 step 5).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use cl_model::digest::Digest;
 use cl_model::grant::{ResolvePlan, VerifiedGrant};
-use cl_model::leak::{Fingerprint, LeakKey};
+use cl_model::leak::{Fingerprint, LeakKey, MAX_FINGERPRINTS, fingerprint_count};
 use cl_model::object::{ClaimStatus, ContextRequest};
 use cl_model::operation::{OperationId, TenantName};
 use cl_model::refusal::{Code, Refusal};
@@ -216,10 +216,12 @@ impl Resolution {
         for rule in &rules {
             claims.extend(draft.claims_of(&rule.predicate)?);
         }
-        let Choice { chosen, withheld } = choose(&rules, claims, self.now);
+        let mut beside = Beside::default();
+        let fits = |set: &[Claim]| beside.add(draft, set);
+        let Choice { chosen, withheld } = choose(&rules, claims, fits, self.now)?;
         let mut findings = Findings {
             withheld,
-            denied: denied(draft, &chosen)?,
+            denied: beside.without(&chosen),
             ..Findings::default()
         };
         let alias = &self.grant.plan().subject_alias;
@@ -330,27 +332,51 @@ impl Resolution {
     }
 }
 
-/// The values of all claims that share a source with those that leave, and stay themselves.
-fn denied(draft: &mut Draft<'_>, chosen: &[Chosen]) -> Result<Vec<Value>, StoreError> {
-    let leaving: BTreeSet<ClaimKey> = chosen
-        .iter()
-        .map(|chosen| ClaimKey {
-            predicate: chosen.claim.predicate.clone(),
-            id: chosen.claim.id.clone(),
-        })
-        .collect();
-    let supports = chosen.iter().flat_map(|chosen| chosen.claim.supports());
-    let events: BTreeSet<EventId> = supports.map(|support| support.event.clone()).collect();
-    let mut staying = BTreeSet::new();
-    for id in &events {
-        let event = draft.event(id)?.ok_or(StoreError::Corrupt)?;
-        let claims = event.content.into_iter().flat_map(|content| content.claims);
-        staying.extend(claims.filter(|key| !leaving.contains(key)));
+/// The claims that share a source with those that leave, which are among them.
+#[derive(Default)]
+struct Beside {
+    events: BTreeSet<EventId>,
+    values: BTreeMap<ClaimKey, Option<Value>>,
+    fingerprints: usize,
+}
+
+impl Beside {
+    /// Adds what shares a source with a set of claims, unless one leak guard could not hold all.
+    fn add(&mut self, draft: &mut Draft<'_>, set: &[Claim]) -> Result<bool, StoreError> {
+        let mut values = BTreeMap::new();
+        let mut fingerprints = self.fingerprints;
+        let supports = set.iter().flat_map(Claim::supports);
+        let mut events: BTreeSet<_> = supports.map(|support| support.event.clone()).collect();
+        events.retain(|event| !self.events.contains(event));
+        for id in &events {
+            let event = draft.event(id)?.ok_or(StoreError::Corrupt)?;
+            for key in event.content.into_iter().flat_map(|content| content.claims) {
+                if self.values.contains_key(&key) || values.contains_key(&key) {
+                    continue;
+                }
+                let claim = draft.claim(&key)?.ok_or(StoreError::Corrupt)?;
+                let value = claim.value().cloned();
+                fingerprints += value.as_ref().map_or(0, fingerprint_count);
+                if fingerprints > MAX_FINGERPRINTS {
+                    return Ok(false);
+                }
+                values.insert(key, value);
+            }
+        }
+        self.events.append(&mut events);
+        self.values.append(&mut values);
+        self.fingerprints = fingerprints;
+        Ok(true)
     }
-    let mut denied = Vec::new();
-    for key in &staying {
-        let claim = draft.claim(key)?.ok_or(StoreError::Corrupt)?;
-        denied.extend(claim.value().cloned());
+
+    /// The values of those that stay.
+    fn without(mut self, chosen: &[Chosen]) -> Vec<Value> {
+        for Chosen { claim, .. } in chosen {
+            self.values.remove(&ClaimKey {
+                predicate: claim.predicate.clone(),
+                id: claim.id.clone(),
+            });
+        }
+        self.values.into_values().flatten().collect()
     }
-    Ok(denied)
 }

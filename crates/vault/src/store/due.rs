@@ -78,7 +78,7 @@ impl Store {
                     None => true,
                     Some(subject) => {
                         let mut draft = self.draft(&subject)?;
-                        let is_dropped = draft.sweep_upload(&due.name, sealed)?;
+                        let is_dropped = draft.sweep_upload(&due.name, sealed, due.at)?;
                         draft.commit()?;
                         is_dropped
                     }

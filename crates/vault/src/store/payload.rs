@@ -36,6 +36,9 @@ pub(super) struct PayloadRecord {
     pub(super) byte_length: u64,
     #[prost(uint64, tag = "3")]
     pub(super) events: u64,
+    /// Until when it stays without an event that names it.
+    #[prost(int64, tag = "4")]
+    drop_at_ms: i64,
 }
 
 /// An upload that is not finished.
@@ -43,10 +46,11 @@ pub(super) struct PayloadRecord {
 pub struct Upload {
     name: [u8; UPLOAD_BYTES],
     pieces: u64,
+    drop_at: UnixTime,
 }
 
 impl Store {
-    /// Begins an upload, and that it is dropped at a time unless an event names its payload.
+    /// Begins an upload that is dropped at a time unless it is finished before.
     pub fn begin_upload(
         &self,
         subject: &Subject,
@@ -57,7 +61,11 @@ impl Store {
         self.ids.fill(&mut name)?;
         let digest = subject.key.seal(&*self.ids, &name, digest.as_bytes())?;
         self.put_due(&Due::of_upload(subject, name.to_vec(), digest, drop_at))?;
-        Ok(Upload { name, pieces: 0 })
+        Ok(Upload {
+            name,
+            pieces: 0,
+            drop_at,
+        })
     }
 
     /// Stores the next piece of an upload. It is durable once the upload is finished.
@@ -113,18 +121,44 @@ impl Store {
 }
 
 impl Draft<'_> {
-    /// Ends an upload whose pieces have the digest. If the payload was there already, what was
-    /// uploaded is dropped with the next sweep.
-    pub fn finish_upload(&mut self, upload: &Upload, payload: Payload) -> Result<(), StoreError> {
-        if self.payload(payload.digest)?.is_none() {
-            let record = PayloadRecord {
+    /// Ends an upload whose pieces have the digest: the payload is dropped at `drop_at` unless an
+    /// event names it. If it was there already, it stays as long, and what was uploaded is dropped
+    /// in its time. False if that time has come: pieces may be gone.
+    pub fn finish_upload(
+        &mut self,
+        upload: &Upload,
+        payload: Payload,
+        drop_at: UnixTime,
+        now: UnixTime,
+    ) -> Result<bool, StoreError> {
+        if upload.drop_at <= now {
+            return Ok(false);
+        }
+        let mut record = self
+            .payload(payload.digest)?
+            .unwrap_or_else(|| PayloadRecord {
                 upload: upload.name.to_vec(),
                 byte_length: payload.byte_length,
                 events: 0,
-            };
+                drop_at_ms: 0,
+            });
+        if record.events == 0 {
+            record.drop_at_ms = drop_at.milliseconds();
             self.put_payload(payload.digest, &record);
+            self.put_due_upload(record.upload, payload.digest, drop_at)?;
         }
-        Ok(())
+        Ok(true)
+    }
+
+    fn put_due_upload(
+        &mut self,
+        upload: Vec<u8>,
+        digest: Digest,
+        at: UnixTime,
+    ) -> Result<(), StoreError> {
+        let sealed = self.seal(&upload, digest.as_bytes())?;
+        let due = Due::of_upload(self.subject(), upload, sealed, at);
+        self.change(|changes| due.add_to(changes))
     }
 
     /// A payload that is there.
@@ -157,6 +191,7 @@ impl Draft<'_> {
             upload: upload.to_vec(),
             byte_length: payload.byte_length,
             events: 1,
+            drop_at_ms: 0,
         };
         self.put_payload(payload.digest, &record);
         Ok(())
@@ -173,18 +208,17 @@ impl Draft<'_> {
             self.put_payload(digest, &record);
             return Ok(());
         }
-        let sealed = self.seal(&record.upload, digest.as_bytes())?;
-        let due = Due::of_upload(self.subject(), record.upload, sealed, now);
-        self.change(|changes| due.add_to(changes))?;
+        self.put_due_upload(record.upload, digest, now)?;
         self.delete_payload(digest);
         Ok(())
     }
 
-    /// Drops what is due of an upload, unless an event names its payload.
+    /// Drops what is due of an upload, unless an event names its payload or it is due later.
     pub(super) fn sweep_upload(
         &mut self,
         upload: &[u8],
         sealed: &[u8],
+        due_at: UnixTime,
     ) -> Result<bool, StoreError> {
         let digest = self.subject().key.open(upload, sealed)?;
         let digest: [u8; 32] = digest
@@ -193,10 +227,12 @@ impl Draft<'_> {
             .map_err(|_| StoreError::Corrupt)?;
         let digest = Digest::from(digest);
         match self.payload(digest)? {
-            Some(record) if record.upload == upload && record.events > 0 => Ok(false),
             Some(record) if record.upload == upload => {
-                self.delete_payload(digest);
-                Ok(true)
+                let is_dropped = record.events == 0 && record.drop_at_ms <= due_at.milliseconds();
+                if is_dropped {
+                    self.delete_payload(digest);
+                }
+                Ok(is_dropped)
             }
             Some(_) | None => Ok(true),
         }

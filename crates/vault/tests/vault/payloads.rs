@@ -8,6 +8,9 @@ use cl_wire::vault::v1::capture_outcome::Result as CaptureResult;
 use cl_wire::vault::v1::captured_item::Payload;
 use cl_wire::vault::v1::store_payload_request::Piece;
 use cl_wire::vault::v1::{CapturedItem, PayloadAnnouncement, StorePayloadRequest};
+use tokio::sync::mpsc::{self, Sender};
+use tokio::task::JoinHandle;
+use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Status};
 
 use crate::documents::{SUBJECT, TENANT, batch, bytes, event_without_id, finalized, item};
@@ -116,6 +119,108 @@ async fn a_payload_that_nothing_names_is_dropped_after_an_hour() {
         .unwrap();
     assert_eq!(
         outcomes,
+        [CaptureResult::RefusedCode("PAYLOAD_NOT_FOUND".to_owned())]
+    );
+}
+
+const MINUTE_MS: i64 = 60 * 1000;
+
+/// An upload under way, of which the vault has stored the beginning.
+async fn begun(
+    world: &World,
+    running: &Running,
+    payload: &[u8],
+) -> (
+    Sender<StorePayloadRequest>,
+    JoinHandle<Result<String, Status>>,
+) {
+    let (sender, receiver) = mpsc::channel(8);
+    let mut capture = running.capture.clone();
+    let upload = tokio::spawn(async move {
+        let answer = capture.store_payload(ReceiverStream::new(receiver)).await?;
+        Ok(answer.into_inner().digest)
+    });
+    let messages = [
+        Piece::Announcement(announcement(payload)),
+        Piece::Data(payload[..1_000_000].to_vec()),
+        Piece::Data(payload[1_000_000..2_000_000].to_vec()),
+    ];
+    for piece in messages {
+        let message = StorePayloadRequest { piece: Some(piece) };
+        sender.send(message).await.unwrap();
+    }
+    eventually("the first pieces", || !pieces(world).is_empty()).await;
+    (sender, upload)
+}
+
+async fn end(
+    (sender, upload): (
+        Sender<StorePayloadRequest>,
+        JoinHandle<Result<String, Status>>,
+    ),
+    payload: &[u8],
+) -> Result<String, Status> {
+    let piece = Some(Piece::Data(payload[2_000_000..].to_vec()));
+    sender.send(StorePayloadRequest { piece }).await.unwrap();
+    drop(sender);
+    within("an upload", upload).await.unwrap()
+}
+
+#[tokio::test]
+async fn storing_a_payload_again_renews_its_hour() {
+    let world = World::new().await;
+    let running = world.start().await;
+    let (payload, other) = (large(), large().split_off(1));
+    for payload in [&payload, &other] {
+        store(&running, announcement(payload), payload)
+            .await
+            .unwrap();
+    }
+    world.clock.advance(40 * MINUTE_MS);
+    store(&running, announcement(&payload), &payload)
+        .await
+        .unwrap();
+    let before = pieces(&world).len();
+    world.clock.advance(40 * MINUTE_MS);
+    // The other payload's hour is over, and so is the first hour of this one.
+    eventually("the sweep", || pieces(&world).len() < before).await;
+    running.take(vec![named(&payload)], 1).await;
+    world.clock.advance(40 * MINUTE_MS);
+    eventually("the sweep", || pieces(&world).len() == before / 3).await;
+}
+
+#[tokio::test]
+async fn the_hour_begins_when_an_upload_ends() {
+    let world = World::new().await;
+    let running = world.start().await;
+    let payload = large();
+    let upload = begun(&world, &running, &payload).await;
+    world.clock.advance(50 * MINUTE_MS);
+    end(upload, &payload).await.unwrap();
+    let other = large().split_off(1);
+    store(&running, announcement(&other), &other).await.unwrap();
+    world.clock.advance(50 * MINUTE_MS);
+    running.take(vec![named(&payload)], 1).await;
+    let before = pieces(&world).len();
+    world.clock.advance(20 * MINUTE_MS);
+    eventually("the sweep", || pieces(&world).len() < before).await;
+    let again = running.capture(batch(vec![named(&payload)], 2)).await;
+    assert!(matches!(again.unwrap()[0], CaptureResult::Duplicate(_)));
+}
+
+#[tokio::test]
+async fn an_upload_that_takes_longer_than_its_pieces_stay_is_refused() {
+    let world = World::new().await;
+    let running = world.start().await;
+    let payload = large();
+    let upload = begun(&world, &running, &payload).await;
+    world.clock.advance(60 * MINUTE_MS);
+    eventually("the sweep", || pieces(&world).is_empty()).await;
+    let answer = refusal(end(upload, &payload).await);
+    assert_eq!(answer, refused(Code::Aborted, "CONCURRENT_CHANGE"));
+    let named = running.capture(batch(vec![named(&payload)], 2)).await;
+    assert_eq!(
+        named.unwrap(),
         [CaptureResult::RefusedCode("PAYLOAD_NOT_FOUND".to_owned())]
     );
 }

@@ -1,7 +1,7 @@
 //! What leaves under a grant, and what stays.
 
-use cl_model::leak::{Fingerprint, LeakKey};
-use cl_wire::vault::v1::{LeakGuard, ResolveClaimsResponse};
+use cl_model::leak::{self, Fingerprint, LeakKey};
+use cl_wire::vault::v1::{CapturedItem, LeakGuard, ResolveClaimsResponse};
 use serde_json::json;
 
 use crate::documents::{ALIAS, AMOUNT, DATE, GrantDraft, PERSON, item, operation, provenance};
@@ -12,17 +12,17 @@ const MONEY: &str = r#"amount_due 0.5 {"amount":"4711.00","currency":"EUR"}"#;
 const ANN: &str = r#"requesting_stakeholder 0.7 "Ann Example""#;
 
 fn finds(guard: &LeakGuard, text: &str) -> bool {
+    guarding(guard).finds(text)
+}
+
+fn guarding(guard: &LeakGuard) -> leak::LeakGuard {
     let key = LeakKey::new(&guard.key).unwrap();
-    let prints: Vec<_> = guard
-        .fingerprints
-        .iter()
-        .map(|print| Fingerprint {
-            length: usize::try_from(print.length).unwrap(),
-            rolling: print.rolling,
-            tag: print.tag.clone().try_into().unwrap(),
-        })
-        .collect();
-    key.finds(&prints, text)
+    let prints = guard.fingerprints.iter().map(|print| Fingerprint {
+        length: usize::try_from(print.length).unwrap(),
+        rolling: print.rolling,
+        tag: print.tag.clone().try_into().unwrap(),
+    });
+    leak::LeakGuard::new(key, prints)
 }
 
 #[tokio::test]
@@ -217,4 +217,58 @@ async fn a_repeat_has_one_receipt_unless_its_answer_differs() {
     assert_eq!(receipts.len(), 2);
     assert_eq!(receipts[1].receipt["metadata"]["repeat_of"], operation(2));
     assert_ne!(receipts[1].routing.operation_id, operation(2));
+}
+
+/// One of many long names.
+fn name(number: usize) -> String {
+    format!("{:05}", number * 7919 % 100_000).repeat(60)
+}
+
+/// Messages that all state `day`, each beside 60 names of 12 fingerprints.
+fn crowded(day: &str, messages: std::ops::Range<usize>) -> Vec<CapturedItem> {
+    messages
+        .map(|message| {
+            let names = (0..60).map(|it| name(message * 60 + it));
+            let lines = names.map(|name| format!(r#"requesting_stakeholder 0.7 "{name}""#));
+            let lines: Vec<_> = lines.chain([day.to_owned()]).collect();
+            let lines: Vec<_> = lines.iter().map(String::as_str).collect();
+            item(&format!("m{message}"), "Launch", &lines)
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn each_of_many_denied_values_is_guarded() {
+    let world = World::new().await;
+    let running = world.start().await;
+    running.take(crowded(DAY, 0..20), 1).await;
+    let answer = running
+        .resolve(GrantDraft::new("r1", &[DATE]).call(2))
+        .await
+        .unwrap();
+    assert_eq!(values(&answer), ["2030-02-01"]);
+    let guard = answer.leak_guard.unwrap();
+    assert!(guard.fingerprints.len() > 4096);
+    let guard = guarding(&guard);
+    assert!((0..20 * 60).all(|number| guard.finds(&name(number)[..30])));
+}
+
+#[tokio::test]
+async fn a_claim_beside_more_denied_values_than_a_guard_holds_stays() {
+    let world = World::new().await;
+    let running = world.start().await;
+    for group in 0..10 {
+        let items = crowded(DAY, group * 10..(group + 1) * 10);
+        running.take(items, u32::try_from(group).unwrap()).await;
+    }
+    let other = r#"requested_delivery_date 0.5 "2030-03-03""#;
+    running
+        .take(vec![item("other", "Other", &[other])], 20)
+        .await;
+    let answer = running
+        .resolve(GrantDraft::new("r1", &[DATE]).call(21))
+        .await
+        .unwrap();
+    assert_eq!(values(&answer), ["2030-03-03"]);
+    assert_eq!(answer.withheld, 1);
 }

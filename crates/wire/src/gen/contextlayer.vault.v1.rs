@@ -379,7 +379,7 @@ pub mod capture_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Stores one payload that is too large for a batch, in pieces. An event then names it by its
-        /// digest. A payload that no event names within an hour is dropped.
+        /// digest. A payload that no event names within an hour is dropped; storing it again renews that.
         ///
         /// Errors beside those of the package:
         ///
@@ -438,7 +438,7 @@ pub mod capture_service_server {
             request: tonic::Request<super::CaptureEventsRequest>,
         ) -> std::result::Result<tonic::Response<super::CaptureEventsResponse>, tonic::Status>;
         /// Stores one payload that is too large for a batch, in pieces. An event then names it by its
-        /// digest. A payload that no event names within an hour is dropped.
+        /// digest. A payload that no event names within an hour is dropped; storing it again renews that.
         ///
         /// Errors beside those of the package:
         ///
@@ -1709,7 +1709,8 @@ pub struct LeakGuard {
     /// The key, 32 bytes.
     #[prost(bytes = "vec", tag = "1")]
     pub key: ::prost::alloc::vec::Vec<u8>,
-    /// The fingerprints, without those of values that were granted as well.
+    /// The fingerprints, without those of values that were granted as well; at most 65,536. A claim
+    /// beside more than that is withheld.
     #[prost(message, repeated, tag = "2")]
     pub fingerprints: ::prost::alloc::vec::Vec<Fingerprint>,
 }
@@ -1717,7 +1718,7 @@ pub struct LeakGuard {
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 #[prost(skip_debug)]
 pub struct Fingerprint {
-    /// The length of the comparable form in characters, 4 or more.
+    /// The length of the comparable form in characters, 4 to 48.
     #[prost(uint32, tag = "1")]
     pub length: u32,
     /// Its rolling hash under the key.

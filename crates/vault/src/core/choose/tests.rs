@@ -1,3 +1,5 @@
+use std::convert::Infallible;
+
 use cl_model::json::read::FromJson as _;
 use cl_model::part::Label;
 use cl_model::scalar::{Confidence, Name, Predicate};
@@ -44,8 +46,15 @@ fn claim(predicate: &str, number: u8, thread: u8, confidence: f64) -> Claim {
 }
 
 fn run(rules: &[ResolveRule], claims: Vec<Claim>) -> Choice {
+    run_with(rules, claims, |_| true)
+}
+
+fn run_with(rules: &[ResolveRule], claims: Vec<Claim>, fits: impl Fn(&[Claim]) -> bool) -> Choice {
     let rules: Vec<_> = rules.iter().collect();
-    choose(&rules, claims, UnixTime::from_milliseconds(NOW))
+    let now = UnixTime::from_milliseconds(NOW);
+    let fits = |set: &[Claim]| Ok::<_, Infallible>(fits(set));
+    let Ok(choice) = choose(&rules, claims, fits, now);
+    choice
 }
 
 fn ids(choice: &Choice) -> Vec<ClaimId> {
@@ -104,6 +113,19 @@ fn what_is_too_private_or_not_asked_for_stays() {
     secret.label = Label::Sensitive;
     let choice = run(&[rule("a", &ALL, 0.0)], vec![secret, claim("b", 2, 7, 0.9)]);
     assert_eq!((choice.chosen.len(), choice.withheld), (0, 2));
+}
+
+#[test]
+fn what_does_not_fit_stays_with_all_that_contradicts_it() {
+    let claims = vec![
+        claim("a", 1, 7, 0.9),
+        claim("a", 2, 7, 0.8),
+        claim("a", 3, 8, 0.1),
+    ];
+    let is_small = |set: &[Claim]| set.iter().all(|claim| claim.place != 2);
+    let choice = run_with(&[rule("a", &ALL, 0.0)], claims, is_small);
+    assert_eq!((choice.chosen.len(), choice.withheld), (1, 2));
+    assert_eq!(choice.chosen[0].claim.place, 3);
 }
 
 #[test]

@@ -1,0 +1,142 @@
+//! The claims of a subject, and which of them contradict each other.
+
+use std::collections::BTreeSet;
+
+use cl_model::digest::Digest;
+use cl_model::scalar::Predicate;
+use cl_model::urn::ClaimId;
+use serde_json::Value;
+
+use super::Draft;
+use crate::core::claim::Claim;
+use crate::store::StoreError;
+use crate::store::address::{
+    CLAIM, CLAIMS, claim_address, claim_place, list_address, list_of, thread_address,
+};
+use crate::store::records::{ClaimKey, ClaimKeyRecord, ClaimRecord, ThreadRecord, decode};
+
+/// The most claims that a conversation names. More are there, and not named as contradictions in the
+/// owner's list; what leaves under a grant does not depend on this.
+const MAX_NAMED_CLAIMS: usize = 1024;
+
+/// A claim with those that contradict it.
+pub struct StoredClaim {
+    /// The claim.
+    pub claim: Claim,
+    /// The claims that contradict it.
+    pub contradicts: BTreeSet<ClaimId>,
+}
+
+impl Draft<'_> {
+    /// The name of the claim with this predicate and value.
+    pub fn claim_key(&self, predicate: &Predicate, value: &Value) -> ClaimKey {
+        ClaimKey {
+            predicate: predicate.clone(),
+            id: self.subject.key.claim_id(predicate, value),
+        }
+    }
+
+    /// A claim.
+    pub fn claim(&mut self, key: &ClaimKey) -> Result<Option<Claim>, StoreError> {
+        let record: Option<ClaimRecord> = self.get(&claim_address(key))?;
+        record.map(ClaimRecord::read).transpose()
+    }
+
+    /// Stores a claim, and that it occurs in its conversations and no other.
+    pub fn put_claim(
+        &mut self,
+        before: &BTreeSet<Digest>,
+        claim: &Claim,
+    ) -> Result<(), StoreError> {
+        let after = claim.threads();
+        for thread in before.union(&after) {
+            let address = thread_address(&claim.predicate, *thread);
+            let mut record: ThreadRecord = self.get(&address)?.unwrap_or_default();
+            let id = claim.id.as_str();
+            let is_there = record.claims.iter().any(|named| named == id);
+            match (is_there, after.contains(thread)) {
+                (false, true) if record.claims.len() < MAX_NAMED_CLAIMS => {
+                    record.claims.push(id.to_owned());
+                }
+                (true, false) => record.claims.retain(|named| named != id),
+                (true, true) | (false, true | false) => continue,
+            }
+            self.put(&address, &record);
+        }
+        let key = ClaimKey {
+            predicate: claim.predicate.clone(),
+            id: claim.id.clone(),
+        };
+        self.put(&claim_address(&key), &ClaimRecord::of(claim));
+        Ok(())
+    }
+
+    /// Puts a claim at the head of the lists.
+    pub fn list_claim(&mut self, key: &ClaimKey) -> u64 {
+        let record = ClaimKeyRecord::of(key);
+        self.ledger.claims += 1;
+        *self
+            .ledger
+            .by_predicate
+            .entry(key.predicate.as_str().to_owned())
+            .or_default() += 1;
+        let place = self.list(CLAIMS, &record);
+        self.put(&list_address(&list_of(&key.predicate), place), &record);
+        place
+    }
+
+    /// The claims of a predicate that share a conversation with one, without itself.
+    pub fn contradicting(&mut self, claim: &Claim) -> Result<BTreeSet<ClaimId>, StoreError> {
+        let mut found = BTreeSet::new();
+        if !crate::core::claim::excludes_others(claim.datatype) {
+            return Ok(found);
+        }
+        for thread in claim.threads() {
+            let address = thread_address(&claim.predicate, thread);
+            let record: ThreadRecord = self.get(&address)?.unwrap_or_default();
+            for id in record.claims {
+                found.insert(ClaimId::parse(&id).ok_or(StoreError::Corrupt)?);
+            }
+        }
+        found.remove(&claim.id);
+        Ok(found)
+    }
+
+    /// All claims of a predicate, in no particular order.
+    pub fn claims_of(&self, predicate: &Predicate) -> Result<Vec<Claim>, StoreError> {
+        let prefix = self.subject.key(CLAIM)?.private(predicate.as_str());
+        let mut claims = Vec::new();
+        let place = claim_place(self.subject, predicate);
+        self.store.visit(prefix, |value| {
+            let plain = self.subject.key.open(&place, value)?;
+            claims.push(decode::<ClaimRecord>(&plain)?.read()?);
+            Ok(())
+        })?;
+        Ok(claims)
+    }
+
+    /// A page of claims, of all or of one predicate, after a place, and how many there are.
+    pub fn claims(
+        &mut self,
+        predicate: Option<&Predicate>,
+        after: Option<u64>,
+        limit: usize,
+    ) -> Result<(Vec<StoredClaim>, u64), StoreError> {
+        let list = predicate.map_or_else(|| CLAIMS.to_owned(), list_of);
+        let total = match predicate {
+            None => self.ledger.claims,
+            Some(predicate) => {
+                let counted = self.ledger.by_predicate.get(predicate.as_str());
+                counted.copied().unwrap_or(0)
+            }
+        };
+        let mut claims = Vec::new();
+        for (_, record) in self.page::<ClaimKeyRecord>(&list, after, limit)? {
+            let key = record.read()?;
+            let claim = self.claim(&key)?.ok_or(StoreError::Corrupt)?;
+            let contradicts = self.contradicting(&claim)?;
+            claims.push(StoredClaim { claim, contradicts });
+        }
+        Ok((claims, total))
+    }
+}
