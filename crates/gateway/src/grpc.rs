@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cl_host::deadline::Deadline;
-use cl_host::identity::PeerId;
 use cl_host::telemetry::CorrelationId;
 use cl_model::time::UnixTime;
 use cl_model::urn::{BundleId, ReceiptId, RequestId};
@@ -37,12 +36,6 @@ impl ExchangeRpc {
     pub(crate) fn new(gateway: Arc<Gateway>) -> Self {
         Self { gateway }
     }
-
-    fn caller<T>(&self, request: &Request<T>, needed: Scope) -> Result<Caller, Error> {
-        let headers = request.metadata().as_ref();
-        let peer = request.extensions().get::<PeerId>();
-        Ok(self.gateway.caller(headers, peer, needed)?)
-    }
 }
 
 #[tonic::async_trait]
@@ -53,7 +46,7 @@ impl ExchangeService for ExchangeRpc {
     ) -> Result<Response<wire::SubmitRequestResponse>, Status> {
         let correlation_id = request.extensions().get::<CorrelationId>().copied();
         let submitted = async {
-            let caller = self.caller(&request, Scope::Request)?;
+            let caller = Caller::of(request.extensions(), Scope::Request)?;
             let deadline = deadline(request.extensions());
             let message = request.into_inner();
             let key = key(message.idempotency_key.as_deref())?;
@@ -74,7 +67,7 @@ impl ExchangeService for ExchangeRpc {
     ) -> Result<Response<wire::GetRequestResponse>, Status> {
         let correlation_id = request.extensions().get::<CorrelationId>().copied();
         let standing = async {
-            let caller = self.caller(&request, Scope::Request)?;
+            let caller = Caller::of(request.extensions(), Scope::Request)?;
             let deadline = deadline(request.extensions());
             let id = id(&request.get_ref().request_ref, RequestId::parse);
             let id = id.ok_or(Error::Field {
@@ -95,7 +88,7 @@ impl ExchangeService for ExchangeRpc {
     ) -> Result<Response<wire::RedeemBundleResponse>, Status> {
         let correlation_id = request.extensions().get::<CorrelationId>().copied();
         let redeemed = async {
-            let caller = self.caller(&request, Scope::Redeem)?;
+            let caller = Caller::of(request.extensions(), Scope::Redeem)?;
             let deadline = deadline(request.extensions());
             let message = request.get_ref();
             let bundle = bundle_id(&message.bundle_ref)?;
@@ -115,7 +108,7 @@ impl ExchangeService for ExchangeRpc {
     ) -> Result<Response<wire::CheckBundleResponse>, Status> {
         let correlation_id = request.extensions().get::<CorrelationId>().copied();
         let standing = async {
-            let caller = self.caller(&request, Scope::Redeem)?;
+            let caller = Caller::of(request.extensions(), Scope::Redeem)?;
             let deadline = deadline(request.extensions());
             let bundle = bundle_id(&request.get_ref().bundle_ref)?;
             self.gateway.check(&caller, &bundle, deadline).await
@@ -130,7 +123,7 @@ impl ExchangeService for ExchangeRpc {
     ) -> Result<Response<wire::SubmitReceiptResponse>, Status> {
         let correlation_id = request.extensions().get::<CorrelationId>().copied();
         let recorded = async {
-            let caller = self.caller(&request, Scope::WriteReceipts)?;
+            let caller = Caller::of(request.extensions(), Scope::WriteReceipts)?;
             let deadline = deadline(request.extensions());
             let message = request.into_inner();
             let bundle = bundle_id(&message.bundle_ref)?;
@@ -152,7 +145,7 @@ impl ExchangeService for ExchangeRpc {
     ) -> Result<Response<wire::GetReceiptResponse>, Status> {
         let correlation_id = request.extensions().get::<CorrelationId>().copied();
         let recorded = async {
-            let caller = self.caller(&request, Scope::ReadReceipts)?;
+            let caller = Caller::of(request.extensions(), Scope::ReadReceipts)?;
             let deadline = deadline(request.extensions());
             let id = id(&request.get_ref().receipt_ref, ReceiptId::parse);
             let id = id.ok_or(Error::Field {
@@ -174,7 +167,7 @@ impl ExchangeService for ExchangeRpc {
     ) -> Result<Response<wire::SubmitProposalResponse>, Status> {
         let correlation_id = request.extensions().get::<CorrelationId>().copied();
         let proposed = async {
-            let caller = self.caller(&request, Scope::ProposeMemory)?;
+            let caller = Caller::of(request.extensions(), Scope::ProposeMemory)?;
             let deadline = deadline(request.extensions());
             let document = Document::take(request.into_inner().proposal)?;
             self.gateway
