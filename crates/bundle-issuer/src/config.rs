@@ -55,7 +55,7 @@ pub struct Config {
     #[arg(long, env = "CL_RETRY_WINDOW_SECONDS", default_value_t = Times::default().retry_window_seconds)]
     pub retry_window_seconds: u64,
 
-    /// How long the state of an ended bundle is kept.
+    /// How long what has ended is kept: bundles without their content, operation ids, revoked names.
     #[arg(long, env = "CL_RETENTION_SECONDS", default_value_t = Times::default().retention_seconds)]
     pub retention_seconds: u64,
 
@@ -63,7 +63,11 @@ pub struct Config {
     #[arg(long, env = "CL_ISSUE_LEASE_SECONDS", default_value_t = Times::default().issue_lease_seconds)]
     pub issue_lease_seconds: u64,
 
-    /// Time between two looks for bundles that have ended.
+    /// How far the clock may step ahead and be believed at once; a longer step has to last as long.
+    #[arg(long, env = "CL_MAX_CLOCK_STEP_SECONDS", default_value_t = Times::default().max_clock_step_seconds)]
+    pub max_clock_step_seconds: u64,
+
+    /// Time between two looks for what has ended.
     #[arg(long, env = "CL_SWEEP_INTERVAL_MS", default_value_t = 1000)]
     pub sweep_interval_ms: u64,
 }
@@ -95,6 +99,7 @@ impl Config {
                 retry_window_seconds: self.retry_window_seconds,
                 retention_seconds: self.retention_seconds,
                 issue_lease_seconds: self.issue_lease_seconds,
+                max_clock_step_seconds: self.max_clock_step_seconds,
             },
             sweep_interval: Duration::from_millis(self.sweep_interval_ms.max(1)),
             clock: Arc::clone(&host.clock),

@@ -9,6 +9,7 @@ use cl_model::time::UnixTime;
 use cl_model::urn::{Alias, BundleId, DecisionId, ProvenanceRef, RequestId};
 use prost::Message;
 
+use super::kept::{Kept, What};
 use super::{Follow, Issue, OutboxEntry, StoreError};
 use crate::core::assembly::Content;
 use crate::core::bundle::{Bundle, Redemption, State};
@@ -72,6 +73,8 @@ pub(super) struct RedemptionRecord {
     key: Option<String>,
     #[prost(int64, tag = "3")]
     at_ms: i64,
+    #[prost(bool, tag = "4")]
+    is_withheld: bool,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -98,6 +101,21 @@ pub(super) struct DueRecord {
     id: String,
     #[prost(int64, tag = "3")]
     at_ms: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+#[prost(skip_debug)]
+pub(super) struct KeptRecord {
+    #[prost(string, tag = "1")]
+    tenant: String,
+    #[prost(string, optional, tag = "2")]
+    operation: Option<String>,
+    #[prost(string, optional, tag = "3")]
+    bar: Option<String>,
+    #[prost(string, optional, tag = "4")]
+    decision: Option<String>,
+    #[prost(int64, tag = "5")]
+    until_ms: i64,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -175,6 +193,7 @@ pub(super) fn encode_bundle(bundle: &Bundle) -> Vec<u8> {
             operation_id: redemption.operation_id.as_str().to_owned(),
             key: redemption.key.map(|key| key.to_string()),
             at_ms: redemption.at.milliseconds(),
+            is_withheld: redemption.is_withheld,
         }),
         due_ms: bundle.due.milliseconds(),
         issued_by: bundle.issued_by.as_str().to_owned(),
@@ -225,6 +244,7 @@ impl RedemptionRecord {
             operation_id: OperationId::parse(&self.operation_id)?,
             key,
             at: UnixTime::from_milliseconds(self.at_ms),
+            is_withheld: self.is_withheld,
         })
     }
 }
@@ -273,6 +293,35 @@ pub(super) fn decode_due(value: &[u8]) -> Result<DueNote, StoreError> {
         tenant: TenantName::parse(&record.tenant).ok_or(StoreError::Corrupt)?,
         id: BundleId::parse(&record.id).ok_or(StoreError::Corrupt)?,
         at: UnixTime::from_milliseconds(record.at_ms),
+    })
+}
+
+pub(super) fn encode_kept(kept: &Kept) -> Vec<u8> {
+    let mut record = KeptRecord {
+        tenant: kept.tenant.as_str().to_owned(),
+        until_ms: kept.until.milliseconds(),
+        ..KeptRecord::default()
+    };
+    match &kept.what {
+        What::Operation(id) => record.operation = Some(id.as_str().to_owned()),
+        What::Bar(name) => record.bar = Some(name.clone()),
+        What::Issue(decision) => record.decision = Some(decision.as_str().to_owned()),
+    }
+    record.encode_to_vec()
+}
+
+pub(super) fn decode_kept(value: &[u8]) -> Result<Kept, StoreError> {
+    let record: KeptRecord = decode(value)?;
+    let what = match (record.operation, record.bar, record.decision) {
+        (Some(id), None, None) => OperationId::parse(&id).map(What::Operation),
+        (None, Some(name), None) => Some(What::Bar(name)),
+        (None, None, Some(id)) => DecisionId::parse(&id).map(What::Issue),
+        _ => None,
+    };
+    Ok(Kept {
+        tenant: TenantName::parse(&record.tenant).ok_or(StoreError::Corrupt)?,
+        what: what.ok_or(StoreError::Corrupt)?,
+        until: UnixTime::from_milliseconds(record.until_ms),
     })
 }
 

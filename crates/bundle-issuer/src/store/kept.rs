@@ -1,0 +1,107 @@
+//! Records that are kept for a time and then forgotten: an index ordered by that time.
+//!
+//! Each record is indexed in the batch that stores it, and forgotten in one batch with its entry in
+//! the index. A crash leaves both or neither, and whatever replica is first does it.
+
+use cl_kv::{Changes, Durability, Engine, Key, Kind, Precondition, Range, Sealed, Tenant};
+use cl_model::operation::{OperationId, TenantName};
+use cl_model::time::UnixTime;
+use cl_model::urn::DecisionId;
+
+use super::kv::{bar_key, issue_key, operation_key};
+use super::{Issue, StoreError, records};
+
+const KEPT: Kind = Kind::new("kept");
+
+/// A record that is kept for a time.
+pub(super) struct Kept {
+    pub(super) tenant: TenantName,
+    pub(super) what: What,
+    pub(super) until: UnixTime,
+}
+
+/// Which one.
+pub(super) enum What {
+    /// What an operation id was used for.
+    Operation(OperationId),
+    /// A name that was revoked.
+    Bar(String),
+    /// Where issuing under a decision stands, if there is no bundle that keeps it.
+    Issue(DecisionId),
+}
+
+impl Kept {
+    /// Adds the entry of the index.
+    pub(super) fn index(&self, changes: Changes) -> Changes {
+        changes.put(self.key(), records::encode_kept(self))
+    }
+
+    fn key(&self) -> Key {
+        let (kind, name) = match &self.what {
+            What::Operation(id) => ("operation", id.as_str()),
+            What::Bar(name) => ("bar", name.as_str()),
+            What::Issue(decision) => ("issue", decision.as_str()),
+        };
+        Tenant::process()
+            .key(KEPT)
+            .number(u64::try_from(self.until.milliseconds()).unwrap_or(0))
+            .public(self.tenant.as_str())
+            .public(kind)
+            .private(name)
+    }
+}
+
+/// Forgets at most `limit` records whose time has passed, and says how many were looked at.
+pub(super) fn sweep<E: Engine>(
+    sealed: &Sealed<E>,
+    now: UnixTime,
+    limit: usize,
+) -> Result<usize, StoreError> {
+    let found = sealed.scan(&Range::of(Tenant::process().key(KEPT), limit))?;
+    let mut changes = Changes::new();
+    let mut looked_at = 0;
+    for entry in found {
+        let kept = records::decode_kept(&entry.opened.value)?;
+        if kept.until > now {
+            break;
+        }
+        changes = forget(sealed, changes.delete(&entry.key), &kept, now)?;
+        looked_at += 1;
+    }
+    if looked_at > 0 {
+        // What comes back when the machine stops is forgotten again.
+        sealed.apply(&changes.durability(Durability::Relaxed))?;
+    }
+    Ok(looked_at)
+}
+
+/// Adds the end of a record, unless it was stored anew and is kept for longer.
+fn forget<E: Engine>(
+    sealed: &Sealed<E>,
+    changes: Changes,
+    kept: &Kept,
+    now: UnixTime,
+) -> Result<Changes, StoreError> {
+    let target = match &kept.what {
+        What::Operation(id) => return Ok(changes.delete(operation_key(&kept.tenant, id)?)),
+        What::Bar(name) => bar_key(&kept.tenant, name)?,
+        What::Issue(decision) => issue_key(&kept.tenant, decision)?,
+    };
+    let Some(stored) = sealed.get(&target)? else {
+        return Ok(changes);
+    };
+    let is_over = match &kept.what {
+        What::Operation(_) => true,
+        What::Bar(_) => records::decode_time(&stored.value)? <= now,
+        What::Issue(_) => match records::decode_issue(&stored.value)? {
+            Issue::Issued(_) => false,
+            Issue::Taken(_) | Issue::Failed(_) => true,
+        },
+    };
+    if !is_over {
+        return Ok(changes);
+    }
+    Ok(changes
+        .require(&target, Precondition::Unchanged(stored.version))
+        .delete(target))
+}
