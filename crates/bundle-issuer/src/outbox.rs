@@ -170,7 +170,10 @@ impl Following {
             Follow::Redeemed(id) => (id, State::Redeeming, State::Redeemed),
         };
         let outstanding = store.outstanding(&entry.tenant, &entry.operation_id)?;
-        let Some(read) = store.bundle(&entry.tenant, id)?.filter(|_| outstanding.is_some()) else {
+        let Some(read) = store
+            .bundle(&entry.tenant, id)?
+            .filter(|_| outstanding.is_some())
+        else {
             return store.settle(entry).map(|()| true);
         };
         let has_ended = after == State::Redeemed && read.bundle.has_run_out(self.time.now);
@@ -216,7 +219,7 @@ impl Following {
         let members = writer.withheld(bundle, &self.receipt);
         let used = Use {
             content: bundle.digest,
-            kept_until: self.times.kept_until(&operation_id, now),
+            kept_until: operation_id.kept_until(now, self.times.retention_seconds),
         };
         let entry = OutboxEntry {
             members: members.map_err(|_| StoreError::Corrupt)?,

@@ -124,8 +124,11 @@ impl BundleIssuer {
     ) -> Result<Used, Error> {
         let (tenant, id) = (tenant.clone(), operation_id.clone());
         let used = blocking(&self.store, move |store| store.operation(&tenant, &id));
-        match used.await? {
-            None if self.times.is_forgotten(operation_id, self.time.read().now) => Ok(Used::Forgotten),
+        let (used, now) = (used.await?, self.time.read().now);
+        match used {
+            None if operation_id.is_forgotten(now, self.times.retention_seconds) => {
+                Ok(Used::Forgotten)
+            }
             None => Ok(Used::New),
             Some(used) if used == content => Ok(Used::Same),
             Some(_) => Err(Error::OperationConflict),
@@ -152,7 +155,7 @@ impl BundleIssuer {
     fn used_for(&self, operation_id: &OperationId, content: Digest, now: UnixTime) -> Use {
         Use {
             content,
-            kept_until: self.times.kept_until(operation_id, now),
+            kept_until: operation_id.kept_until(now, self.times.retention_seconds),
         }
     }
 

@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use cl_host::deadline::Deadline;
 use cl_host::telemetry::CorrelationId;
-use cl_model::time::UnixTime;
-use cl_model::urn::{BundleId, ReceiptId, RequestId};
+use cl_model::urn::{BundleId, MAX_ID_BYTES, ReceiptId, RequestId};
 use cl_wire::exchange::v1 as wire;
 use cl_wire::exchange::v1::exchange_service_server::ExchangeService;
+use cl_wire::time;
 use http::Extensions;
-use prost_types::Timestamp;
 use tonic::metadata::MetadataValue;
 use tonic::{Request, Response, Status};
 
@@ -184,9 +183,7 @@ impl ExchangeService for ExchangeRpc {
 
 /// An id of bounded length.
 pub(crate) fn id<T>(text: &str, parse: impl FnOnce(&str) -> Option<T>) -> Option<T> {
-    const MAX_BYTES: usize = 512;
-
-    (text.len() <= MAX_BYTES).then(|| parse(text)).flatten()
+    (text.len() <= MAX_ID_BYTES).then(|| parse(text)).flatten()
 }
 
 fn bundle_id(text: &str) -> Result<BundleId, Error> {
@@ -271,17 +268,7 @@ impl From<BundleStanding> for wire::CheckBundleResponse {
         };
         Self {
             state: state.into(),
-            expires_at: Some(timestamp(standing.expires_at)),
+            expires_at: Some(time::to_message(standing.expires_at)),
         }
-    }
-}
-
-fn timestamp(time: UnixTime) -> Timestamp {
-    let milliseconds = time.milliseconds();
-    // Below 1,000, so that it fits and the product does too.
-    let rest = i32::try_from(milliseconds.rem_euclid(1000)).unwrap_or(0);
-    Timestamp {
-        seconds: milliseconds.div_euclid(1000),
-        nanos: rest * 1_000_000,
     }
 }

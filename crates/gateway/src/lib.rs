@@ -50,7 +50,7 @@ pub mod idempotency;
 pub mod in_flight;
 pub mod keyfile;
 mod metrics;
-pub mod peer;
+mod peer;
 pub mod proposals;
 pub mod receipts;
 mod service;

@@ -50,6 +50,17 @@ impl OperationId {
         UnixTime::from_milliseconds(milliseconds)
     }
 
+    /// How long what the id was used for is remembered, if it is used at `now`. A repeat after that is
+    /// known by [`OperationId::is_forgotten`].
+    pub fn kept_until(&self, now: UnixTime, retention_seconds: u64) -> UnixTime {
+        self.made_at().max(now).plus_seconds(retention_seconds)
+    }
+
+    /// Whether the id is so old that what it was used for may be forgotten.
+    pub fn is_forgotten(&self, now: UnixTime, retention_seconds: u64) -> bool {
+        self.made_at().plus_seconds(retention_seconds) <= now
+    }
+
     /// The id of the one operation that follows from this one for `reason`: always the same.
     #[must_use]
     pub fn following(&self, reason: &str) -> Self {
@@ -128,5 +139,12 @@ mod tests {
         assert_eq!(next.made_at(), id.made_at());
         assert_ne!(next, id.following("other"));
         assert_ne!(next, id);
+        let made = id.made_at();
+        let later = UnixTime::from_milliseconds(made.milliseconds() + 500);
+        assert_eq!(id.kept_until(later, 9), later.plus_seconds(9));
+        let earlier = UnixTime::from_milliseconds(0);
+        assert_eq!(id.kept_until(earlier, 9), made.plus_seconds(9));
+        assert!(!id.is_forgotten(later, 9));
+        assert!(id.is_forgotten(made.plus_seconds(9), 9));
     }
 }

@@ -86,21 +86,6 @@ impl Default for Times {
     }
 }
 
-impl Times {
-    /// How long what an operation id was used for is remembered. Whoever repeats the id later is
-    /// known by its age; see [`Times::is_forgotten`].
-    pub fn kept_until(&self, operation_id: &OperationId, now: UnixTime) -> UnixTime {
-        let made_at = operation_id.made_at();
-        made_at.max(now).plus_seconds(self.retention_seconds)
-    }
-
-    /// Whether an operation id is so old that what it was used for may be forgotten.
-    pub fn is_forgotten(&self, operation_id: &OperationId, now: UnixTime) -> bool {
-        let made_at = operation_id.made_at();
-        made_at.plus_seconds(self.retention_seconds) <= now
-    }
-}
-
 /// Who took a bundle, and when.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redemption {

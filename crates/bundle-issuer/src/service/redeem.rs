@@ -154,11 +154,9 @@ impl BundleIssuer {
         match bundle.state {
             State::Revoked => Err(Error::BundleRevoked),
             State::Expired => Err(Error::BundleExpired),
-            State::Pending
-            | State::Live
-            | State::Redeeming
-            | State::Redeemed
-            | State::Consumed => Err(Error::RedemptionInProgress),
+            State::Pending | State::Live | State::Redeeming | State::Redeemed | State::Consumed => {
+                Err(Error::RedemptionInProgress)
+            }
         }
     }
 

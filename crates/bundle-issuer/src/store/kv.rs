@@ -28,8 +28,8 @@ use cl_model::urn::{BundleId, DecisionId};
 use super::kept::{self, Kept, What};
 use super::records;
 use super::{
-    Change, Claim, Due, Failed, Issue, NewBundle, OutboxEntry, OutboxPage, Place, Revocation, Store,
-    StoreError, StoredBundle, StoredIssue, Target, Use,
+    Change, Claim, Due, Failed, Issue, NewBundle, OutboxEntry, OutboxPage, Place, Revocation,
+    Store, StoreError, StoredBundle, StoredIssue, Target, Use,
 };
 use crate::core::assembly::Content;
 use crate::core::bundle::Bundle;
@@ -359,11 +359,7 @@ impl Store for KvStore {
 }
 
 /// Adds an operation that must be new, and its receipt.
-fn announced(
-    changes: Changes,
-    entry: &OutboxEntry,
-    operation: Use,
-) -> Result<Changes, StoreError> {
+fn announced(changes: Changes, entry: &OutboxEntry, operation: Use) -> Result<Changes, StoreError> {
     let used = operation_key(&entry.tenant, &entry.operation_id)?;
     let outbox = outbox_key(&entry.tenant, &entry.operation_id);
     let kept = Kept {

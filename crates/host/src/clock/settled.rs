@@ -140,10 +140,7 @@ mod tests {
 
     fn read(settled: &SettledClock) -> (i64, i64) {
         let reading = settled.read();
-        (
-            reading.now.milliseconds(),
-            reading.settled.milliseconds(),
-        )
+        (reading.now.milliseconds(), reading.settled.milliseconds())
     }
 
     /// Lets time pass, for the clock too.
