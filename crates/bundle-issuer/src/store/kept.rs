@@ -38,15 +38,15 @@ impl Kept {
 
     fn key(&self) -> Key {
         let (kind, name) = match &self.what {
-            What::Operation(id) => ("operation", id.as_str()),
-            What::Bar(name) => ("bar", name.as_str()),
-            What::Issue(decision) => ("issue", decision.as_str()),
+            What::Operation(id) => (0, id.as_str()),
+            What::Bar(name) => (1, name.as_str()),
+            What::Issue(decision) => (2, decision.as_str()),
         };
         Tenant::process()
             .key(KEPT)
             .number(u64::try_from(self.until.milliseconds()).unwrap_or(0))
             .public(self.tenant.as_str())
-            .public(kind)
+            .number(kind)
             .private(name)
     }
 }

@@ -8,7 +8,7 @@
 //! tenant  barred     private(decision, alias or source)   -> until when
 //! tenant  operation  private(id)                          -> digest of what it was used for
 //! process due        number(time) public(tenant) private(id) -> tenant, id
-//! process kept       number(time) public(tenant) public(kind) private(name) -> what ends then
+//! process kept       number(time) public(tenant) number(kind) private(name) -> what ends then
 //! process outbox     public(tenant) private(operation id) -> receipt to write
 //! process clock                                           -> the latest time that was stored
 //! ```

@@ -34,14 +34,14 @@ impl Kept {
 
     fn key(&self) -> Key {
         let (kind, tenant, name) = match &self.what {
-            What::Operation(tenant, id) => ("operation", tenant, id.as_str()),
-            What::Decision(request, id) => ("decision", &request.tenant, id.as_str()),
+            What::Operation(tenant, id) => (0, tenant, id.as_str()),
+            What::Decision(request, id) => (1, &request.tenant, id.as_str()),
         };
         Tenant::process()
             .key(KEPT)
             .number(u64::try_from(self.until.milliseconds()).unwrap_or(0))
             .public(tenant.as_str())
-            .public(kind)
+            .number(kind)
             .private(name)
     }
 }

@@ -10,7 +10,7 @@
 //! tenant  decision   private(id)                          -> decision with its inputs and grant
 //! tenant  operation  private(id)                          -> digest of what it was used for
 //! process outbox     public(tenant) private(operation id) -> receipt to write
-//! process kept       number(time) public(tenant) public(kind) private(id) -> what ends then
+//! process kept       number(time) public(tenant) number(kind) private(id) -> what ends then
 //! process unissued   public(tenant) private(principal) private(id) -> request to issue for
 //! ```
 

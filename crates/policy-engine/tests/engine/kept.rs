@@ -55,8 +55,8 @@ async fn a_decision_is_replayed_until_its_retention_ends_and_then_gone() {
     assert_eq!(recorded.len(), 1, "what the log says stays");
     // The same id names a new request by now, but not under an operation id that may be forgotten.
     let mut next = request.clone();
-    next["created_at"] = json!("2030-01-01T13:05:00Z");
-    next["expires_at"] = json!("2030-01-01T14:00:00Z");
+    next["created_at"] = json!("2030-01-03T12:05:00Z");
+    next["expires_at"] = json!("2030-01-03T13:00:00Z");
     let too_old = refused(Code::FailedPrecondition, "OPERATION_TOO_OLD");
     assert_eq!(refusal(running.ask(&next, 1).await), too_old);
     let mut next = submission(&next, 1);

@@ -44,7 +44,7 @@ use crate::pki::{self, Authority};
 use crate::receipt_store::FakeReceipts;
 
 /// How long engines keep what has ended.
-pub(crate) const RETENTION_SECONDS: u64 = 3600;
+pub(crate) const RETENTION_SECONDS: u64 = 2 * 86_400;
 
 /// Far more than anything here takes on a busy machine; only a hang reaches it.
 const HANG: Duration = Duration::from_secs(120);
