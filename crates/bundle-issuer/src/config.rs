@@ -19,6 +19,9 @@ use crate::{Deps, PROCESS};
 /// Time between two looks at the file of trusted keys.
 pub(crate) const TRUST_INTERVAL: Duration = Duration::from_secs(10);
 
+/// The gateway repeats an operation for a day.
+const MIN_RETENTION_SECONDS: u64 = 24 * 3600;
+
 /// Settings beside those of every process; each is a flag and an environment variable.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Config {
@@ -75,6 +78,9 @@ pub struct Config {
 impl Config {
     /// Checks keys, stored state and peers before a port is bound.
     pub fn build(self, host: &Host) -> Result<Deps, BoxError> {
+        if self.retention_seconds < MIN_RETENTION_SECONDS {
+            return Err("--retention-seconds: at least a day".into());
+        }
         let home = &host.args.home;
         let secrets = self.key_files(host).load()?;
         let trust = self.trust_file.unwrap_or_else(|| home.join("trust.json"));

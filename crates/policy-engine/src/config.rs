@@ -21,6 +21,9 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 /// How far the clock may step ahead and be believed at once when something is forgotten.
 const MAX_CLOCK_STEP: Duration = Duration::from_secs(60);
 
+/// The gateway repeats an operation for a day.
+const MIN_RETENTION_SECONDS: u64 = 24 * 3600;
+
 /// Settings beside those of every process; each is a flag and an environment variable.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Config {
@@ -63,6 +66,9 @@ pub struct Config {
 impl Config {
     /// Checks keys, stored state and peers before a port is bound.
     pub fn build(self, host: &Host) -> Result<Deps, BoxError> {
+        if self.retention_seconds < MIN_RETENTION_SECONDS {
+            return Err("--retention-seconds: at least a day".into());
+        }
         let secrets = self.key_files(host).load()?;
         let data = host.args.home.join("data").join(PROCESS);
         let data = self.data_dir.unwrap_or(data);

@@ -7,6 +7,7 @@ use cl_kv::{Changes, Durability, Engine, Key, Kind, Precondition, Range, Sealed,
 use cl_model::operation::{OperationId, TenantName};
 use cl_model::time::UnixTime;
 use cl_model::urn::DecisionId;
+use prost::Message;
 
 use super::kv::{bar_key, issue_key, operation_key};
 use super::{Issue, StoreError, records};
@@ -33,7 +34,7 @@ pub(super) enum What {
 impl Kept {
     /// Adds the entry of the index.
     pub(super) fn index(&self, changes: Changes) -> Changes {
-        changes.put(self.key(), records::encode_kept(self))
+        changes.put(self.key(), encode(self))
     }
 
     fn key(&self) -> Key {
@@ -61,7 +62,7 @@ pub(super) fn sweep<E: Engine>(
     let mut changes = Changes::new();
     let mut looked_at = 0;
     for entry in found {
-        let kept = records::decode_kept(&entry.opened.value)?;
+        let kept = decode(&entry.opened.value)?;
         if kept.until > now {
             break;
         }
@@ -104,4 +105,48 @@ fn forget<E: Engine>(
     Ok(changes
         .require(&target, Precondition::Unchanged(stored.version))
         .delete(target))
+}
+
+#[derive(Clone, PartialEq, Message)]
+#[prost(skip_debug)]
+struct KeptRecord {
+    #[prost(string, tag = "1")]
+    tenant: String,
+    #[prost(string, optional, tag = "2")]
+    operation: Option<String>,
+    #[prost(string, optional, tag = "3")]
+    bar: Option<String>,
+    #[prost(string, optional, tag = "4")]
+    decision: Option<String>,
+    #[prost(int64, tag = "5")]
+    until_ms: i64,
+}
+
+fn encode(kept: &Kept) -> Vec<u8> {
+    let mut record = KeptRecord {
+        tenant: kept.tenant.as_str().to_owned(),
+        until_ms: kept.until.milliseconds(),
+        ..KeptRecord::default()
+    };
+    match &kept.what {
+        What::Operation(id) => record.operation = Some(id.as_str().to_owned()),
+        What::Bar(name) => record.bar = Some(name.clone()),
+        What::Issue(decision) => record.decision = Some(decision.as_str().to_owned()),
+    }
+    record.encode_to_vec()
+}
+
+fn decode(value: &[u8]) -> Result<Kept, StoreError> {
+    let record: KeptRecord = records::decode(value)?;
+    let what = match (record.operation, record.bar, record.decision) {
+        (Some(id), None, None) => OperationId::parse(&id).map(What::Operation),
+        (None, Some(name), None) => Some(What::Bar(name)),
+        (None, None, Some(id)) => DecisionId::parse(&id).map(What::Issue),
+        _ => None,
+    };
+    Ok(Kept {
+        tenant: TenantName::parse(&record.tenant).ok_or(StoreError::Corrupt)?,
+        what: what.ok_or(StoreError::Corrupt)?,
+        until: UnixTime::from_milliseconds(record.until_ms),
+    })
 }

@@ -9,7 +9,6 @@ use cl_model::time::UnixTime;
 use cl_model::urn::{Alias, BundleId, DecisionId, ProvenanceRef, RequestId};
 use prost::Message;
 
-use super::kept::{Kept, What};
 use super::{Follow, Issue, OutboxEntry, StoreError};
 use crate::core::assembly::Content;
 use crate::core::bundle::{Bundle, Redemption, State};
@@ -101,21 +100,6 @@ pub(super) struct DueRecord {
     id: String,
     #[prost(int64, tag = "3")]
     at_ms: i64,
-}
-
-#[derive(Clone, PartialEq, Message)]
-#[prost(skip_debug)]
-pub(super) struct KeptRecord {
-    #[prost(string, tag = "1")]
-    tenant: String,
-    #[prost(string, optional, tag = "2")]
-    operation: Option<String>,
-    #[prost(string, optional, tag = "3")]
-    bar: Option<String>,
-    #[prost(string, optional, tag = "4")]
-    decision: Option<String>,
-    #[prost(int64, tag = "5")]
-    until_ms: i64,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -296,35 +280,6 @@ pub(super) fn decode_due(value: &[u8]) -> Result<DueNote, StoreError> {
     })
 }
 
-pub(super) fn encode_kept(kept: &Kept) -> Vec<u8> {
-    let mut record = KeptRecord {
-        tenant: kept.tenant.as_str().to_owned(),
-        until_ms: kept.until.milliseconds(),
-        ..KeptRecord::default()
-    };
-    match &kept.what {
-        What::Operation(id) => record.operation = Some(id.as_str().to_owned()),
-        What::Bar(name) => record.bar = Some(name.clone()),
-        What::Issue(decision) => record.decision = Some(decision.as_str().to_owned()),
-    }
-    record.encode_to_vec()
-}
-
-pub(super) fn decode_kept(value: &[u8]) -> Result<Kept, StoreError> {
-    let record: KeptRecord = decode(value)?;
-    let what = match (record.operation, record.bar, record.decision) {
-        (Some(id), None, None) => OperationId::parse(&id).map(What::Operation),
-        (None, Some(name), None) => Some(What::Bar(name)),
-        (None, None, Some(id)) => DecisionId::parse(&id).map(What::Issue),
-        _ => None,
-    };
-    Ok(Kept {
-        tenant: TenantName::parse(&record.tenant).ok_or(StoreError::Corrupt)?,
-        what: what.ok_or(StoreError::Corrupt)?,
-        until: UnixTime::from_milliseconds(record.until_ms),
-    })
-}
-
 pub(super) fn encode_outbox(entry: &OutboxEntry) -> Vec<u8> {
     let (live, redeemed) = match &entry.follow {
         Follow::Nothing => (None, None),
@@ -379,6 +334,6 @@ pub(super) fn decode_time(value: &[u8]) -> Result<UnixTime, StoreError> {
     Ok(UnixTime::from_milliseconds(i64::from_be_bytes(bytes)))
 }
 
-fn decode<M: Message + Default>(value: &[u8]) -> Result<M, StoreError> {
+pub(super) fn decode<M: Message + Default>(value: &[u8]) -> Result<M, StoreError> {
     M::decode(value).map_err(|_| StoreError::Corrupt)
 }

@@ -5,9 +5,11 @@
 
 use cl_kv::{Changes, Durability, Engine, Key, Kind, Precondition, Range, Sealed, Tenant};
 use cl_model::time::UnixTime;
+use prost::Message;
 
 use super::kv::{decision_key, operation_key, request_key, unissued_key};
-use super::{RequestKey, StoreError, records};
+use super::records::{self, KeyRecord};
+use super::{RequestKey, StoreError};
 use crate::core::operation::{OperationId, TenantName};
 
 const KEPT: Kind = Kind::new("kept");
@@ -29,7 +31,7 @@ pub(super) enum What {
 impl Kept {
     /// Adds the entry of the index.
     pub(super) fn index(&self, changes: Changes) -> Changes {
-        changes.put(self.key(), records::encode_kept(self))
+        changes.put(self.key(), encode(self))
     }
 
     fn key(&self) -> Key {
@@ -56,7 +58,7 @@ pub(super) fn sweep<E: Engine>(
     let mut changes = Changes::new();
     let mut swept = 0;
     for entry in found {
-        let kept = records::decode_kept(&entry.opened.value)?;
+        let kept = decode(&entry.opened.value)?;
         if kept.until > now {
             break;
         }
@@ -92,4 +94,59 @@ fn forget<E: Engine>(
         .require(&target, Precondition::Unchanged(stored.version))
         .delete(target)
         .delete(unissued_key(request)))
+}
+
+#[derive(Clone, PartialEq, Message)]
+#[prost(skip_debug)]
+struct KeptRecord {
+    #[prost(string, optional, tag = "1")]
+    tenant: Option<String>,
+    #[prost(string, optional, tag = "2")]
+    operation: Option<String>,
+    #[prost(message, optional, tag = "3")]
+    request: Option<KeyRecord>,
+    #[prost(string, optional, tag = "4")]
+    decision: Option<String>,
+    #[prost(int64, tag = "5")]
+    until_ms: i64,
+}
+
+fn encode(kept: &Kept) -> Vec<u8> {
+    let mut record = KeptRecord {
+        until_ms: kept.until.milliseconds(),
+        ..KeptRecord::default()
+    };
+    match &kept.what {
+        What::Operation(tenant, id) => {
+            record.tenant = Some(tenant.as_str().to_owned());
+            record.operation = Some(id.to_string());
+        }
+        What::Decision(request, decision) => {
+            record.request = Some(KeyRecord::of(request));
+            record.decision = Some(decision.clone());
+        }
+    }
+    record.encode_to_vec()
+}
+
+fn decode(value: &[u8]) -> Result<Kept, StoreError> {
+    let record: KeptRecord = records::decode(value)?;
+    let what = match (
+        record.tenant,
+        record.operation,
+        record.request,
+        record.decision,
+    ) {
+        (Some(tenant), Some(id), None, None) => TenantName::parse(&tenant)
+            .zip(OperationId::parse(&id))
+            .map(|(tenant, id)| What::Operation(tenant, id)),
+        (None, None, Some(request), Some(decision)) => request
+            .read()
+            .map(|request| What::Decision(request, decision)),
+        _ => None,
+    };
+    Ok(Kept {
+        what: what.ok_or(StoreError::Corrupt)?,
+        until: UnixTime::from_milliseconds(record.until_ms),
+    })
 }

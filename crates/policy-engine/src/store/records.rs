@@ -11,7 +11,6 @@ use cl_model::time::UnixTime;
 use cl_model::urn::{BundleId, RequestId};
 use prost::Message;
 
-use super::kept::{Kept, What};
 use super::{
     AboutSnapshot, Conclusion, OutboxEntry, RecordedDecision, RequestKey, StoreError,
     StoredRequest, StoredSnapshot,
@@ -83,21 +82,6 @@ pub(super) struct KeyRecord {
     principal: String,
     #[prost(string, tag = "3")]
     id: String,
-}
-
-#[derive(Clone, PartialEq, Message)]
-#[prost(skip_debug)]
-pub(super) struct KeptRecord {
-    #[prost(string, optional, tag = "1")]
-    tenant: Option<String>,
-    #[prost(string, optional, tag = "2")]
-    operation: Option<String>,
-    #[prost(message, optional, tag = "3")]
-    request: Option<KeyRecord>,
-    #[prost(string, optional, tag = "4")]
-    decision: Option<String>,
-    #[prost(int64, tag = "5")]
-    until_ms: i64,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -277,46 +261,6 @@ pub(super) fn decode_request(value: &[u8], version: Version) -> Result<StoredReq
     })
 }
 
-pub(super) fn encode_kept(kept: &Kept) -> Vec<u8> {
-    let mut record = KeptRecord {
-        until_ms: kept.until.milliseconds(),
-        ..KeptRecord::default()
-    };
-    match &kept.what {
-        What::Operation(tenant, id) => {
-            record.tenant = Some(tenant.as_str().to_owned());
-            record.operation = Some(id.to_string());
-        }
-        What::Decision(request, decision) => {
-            record.request = Some(KeyRecord::of(request));
-            record.decision = Some(decision.clone());
-        }
-    }
-    record.encode_to_vec()
-}
-
-pub(super) fn decode_kept(value: &[u8]) -> Result<Kept, StoreError> {
-    let record: KeptRecord = decode(value)?;
-    let what = match (
-        record.tenant,
-        record.operation,
-        record.request,
-        record.decision,
-    ) {
-        (Some(tenant), Some(id), None, None) => TenantName::parse(&tenant)
-            .zip(OperationId::parse(&id))
-            .map(|(tenant, id)| What::Operation(tenant, id)),
-        (None, None, Some(request), Some(decision)) => request
-            .read()
-            .map(|request| What::Decision(request, decision)),
-        _ => None,
-    };
-    Ok(Kept {
-        what: what.ok_or(StoreError::Corrupt)?,
-        until: UnixTime::from_milliseconds(record.until_ms),
-    })
-}
-
 pub(super) fn encode_key(key: &RequestKey) -> Vec<u8> {
     KeyRecord::of(key).encode_to_vec()
 }
@@ -327,7 +271,7 @@ pub(super) fn decode_key(value: &[u8]) -> Result<RequestKey, StoreError> {
 }
 
 impl KeyRecord {
-    fn of(key: &RequestKey) -> Self {
+    pub(super) fn of(key: &RequestKey) -> Self {
         Self {
             tenant: key.tenant.as_str().to_owned(),
             principal: key.principal.as_str().to_owned(),
@@ -335,7 +279,7 @@ impl KeyRecord {
         }
     }
 
-    fn read(self) -> Option<RequestKey> {
+    pub(super) fn read(self) -> Option<RequestKey> {
         Some(RequestKey {
             tenant: TenantName::parse(&self.tenant)?,
             principal: Reference::new(self.principal)?,
@@ -485,6 +429,6 @@ pub(super) fn decode_count(value: &[u8]) -> Result<u64, StoreError> {
     Ok(u64::from_be_bytes(bytes))
 }
 
-fn decode<M: Message + Default>(value: &[u8]) -> Result<M, StoreError> {
+pub(super) fn decode<M: Message + Default>(value: &[u8]) -> Result<M, StoreError> {
     M::decode(value).map_err(|_| StoreError::Corrupt)
 }
