@@ -124,9 +124,9 @@ impl BundleIssuer {
     ) -> Result<Used, Error> {
         let (tenant, id) = (tenant.clone(), operation_id.clone());
         let used = blocking(&self.store, move |store| store.operation(&tenant, &id));
-        let (used, now) = (used.await?, self.time.read().now);
+        let (used, settled) = (used.await?, self.time.read().settled);
         match used {
-            None if operation_id.is_forgotten(now, self.times.retention_seconds) => {
+            None if operation_id.is_forgotten(settled, self.times.retention_seconds) => {
                 Ok(Used::Forgotten)
             }
             None => Ok(Used::New),

@@ -103,8 +103,7 @@ async fn bounded(State(door): State<Arc<Door>>, mut request: Request, next: Next
     let route = Route::of(request.uri().path());
     let to_grpc = is_grpc(request.headers());
     let correlation_id = request.extensions().get::<CorrelationId>().copied();
-    let admitted = door.admit(route, &mut request, to_grpc);
-    let response = match admitted {
+    let response = match door.admit(route, &mut request, to_grpc) {
         // Held until the handler has its answer.
         Ok(_permit) => next.run(request).await,
         Err(error) if to_grpc => error.to_status(correlation_id).into_http(),

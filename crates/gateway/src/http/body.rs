@@ -39,12 +39,14 @@ async fn read(headers: &HeaderMap, body: Body, max_bytes: usize) -> Result<Bytes
     match Limited::new(body, max_bytes).collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(Error::DocumentTooLarge),
-        Err(error) => Err(
-            match Status::from_error(error).code() == Code::DeadlineExceeded {
-                true => Error::DeadlineExceeded,
-                false => Binding::BodyIncomplete.into(),
-            },
-        ),
+        Err(error) => {
+            let is_late = Status::from_error(error).code() == Code::DeadlineExceeded;
+            Err(if is_late {
+                Error::DeadlineExceeded
+            } else {
+                Binding::BodyIncomplete.into()
+            })
+        }
     }
 }
 
