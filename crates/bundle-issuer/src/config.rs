@@ -19,6 +19,9 @@ use crate::{Deps, PROCESS};
 /// Time between two looks at the file of trusted keys.
 pub(crate) const TRUST_INTERVAL: Duration = Duration::from_secs(10);
 
+/// The gateway repeats an operation for a day.
+const MIN_RETENTION_SECONDS: u64 = 24 * 3600;
+
 /// Settings beside those of every process; each is a flag and an environment variable.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Config {
@@ -55,7 +58,7 @@ pub struct Config {
     #[arg(long, env = "CL_RETRY_WINDOW_SECONDS", default_value_t = Times::default().retry_window_seconds)]
     pub retry_window_seconds: u64,
 
-    /// How long the state of an ended bundle is kept.
+    /// How long what has ended is kept: bundles without their content, operation ids, revoked names.
     #[arg(long, env = "CL_RETENTION_SECONDS", default_value_t = Times::default().retention_seconds)]
     pub retention_seconds: u64,
 
@@ -63,7 +66,11 @@ pub struct Config {
     #[arg(long, env = "CL_ISSUE_LEASE_SECONDS", default_value_t = Times::default().issue_lease_seconds)]
     pub issue_lease_seconds: u64,
 
-    /// Time between two looks for bundles that have ended.
+    /// How far the clock may step ahead and be believed at once; a longer step has to last as long.
+    #[arg(long, env = "CL_MAX_CLOCK_STEP_SECONDS", default_value_t = Times::default().max_clock_step_seconds)]
+    pub max_clock_step_seconds: u64,
+
+    /// Time between two looks for what has ended.
     #[arg(long, env = "CL_SWEEP_INTERVAL_MS", default_value_t = 1000)]
     pub sweep_interval_ms: u64,
 }
@@ -71,6 +78,9 @@ pub struct Config {
 impl Config {
     /// Checks keys, stored state and peers before a port is bound.
     pub fn build(self, host: &Host) -> Result<Deps, BoxError> {
+        if self.retention_seconds < MIN_RETENTION_SECONDS {
+            return Err("--retention-seconds: at least a day".into());
+        }
         let home = &host.args.home;
         let secrets = self.key_files(host).load()?;
         let trust = self.trust_file.unwrap_or_else(|| home.join("trust.json"));
@@ -96,6 +106,7 @@ impl Config {
                 retry_window_seconds: self.retry_window_seconds,
                 retention_seconds: self.retention_seconds,
                 issue_lease_seconds: self.issue_lease_seconds,
+                max_clock_step_seconds: self.max_clock_step_seconds,
             },
             sweep_interval: Duration::from_millis(self.sweep_interval_ms.max(1)),
             clock: Arc::clone(&host.clock),

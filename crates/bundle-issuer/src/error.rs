@@ -97,6 +97,12 @@ pub enum Error {
     /// The operation id was used for something else.
     #[error("the operation id is in use")]
     OperationConflict,
+    /// The operation id is so old that nobody knows any more what it was used for.
+    #[error("the operation id is too old")]
+    OperationTooOld,
+    /// The clock has jumped, and whether time has passed cannot be told yet.
+    #[error("the clock has jumped")]
+    ClockUnsettled,
     /// The receipt store does not confirm.
     #[error("the receipt store is unavailable")]
     ReceiptStoreUnavailable,
@@ -138,10 +144,12 @@ impl Error {
             Self::ReceiptOutsideContract => "RECEIPT_OUTSIDE_CONTRACT",
             Self::ReceiptReplayConflict => "RECEIPT_REPLAY_CONFLICT",
             Self::OperationConflict => "OPERATION_CONFLICT",
+            Self::OperationTooOld => "OPERATION_TOO_OLD",
+            Self::ClockUnsettled => "CLOCK_UNSETTLED",
             Self::ReceiptStoreUnavailable => "RECEIPT_STORE_UNAVAILABLE",
             Self::Store(StoreError::Corrupt) => "STORE_CORRUPT",
             Self::Store(StoreError::Conflict | StoreError::Unavailable(_)) => "SERVICE_UNAVAILABLE",
-            Self::Internal => "INTERNAL",
+            Self::Store(StoreError::Panicked) | Self::Internal => "INTERNAL",
         }
     }
 
@@ -189,6 +197,14 @@ impl Error {
                 Code::AlreadyExists,
                 "the operation id was used for something else",
             ),
+            Self::OperationTooOld => plain(
+                Code::FailedPrecondition,
+                "the operation id is too old; call with a new one",
+            ),
+            Self::ClockUnsettled => retryable(
+                Code::Unavailable,
+                "the clock is not settled; repeat the call",
+            ),
             Self::ReceiptStoreUnavailable => retryable(
                 Code::Unavailable,
                 "a receipt cannot be written; repeat the call",
@@ -200,7 +216,7 @@ impl Error {
             Self::Store(StoreError::Corrupt) => {
                 plain(Code::DataLoss, "a stored record does not verify")
             }
-            Self::Internal => correlation_id.map_or_else(
+            Self::Store(StoreError::Panicked) | Self::Internal => correlation_id.map_or_else(
                 || plain(Code::Internal, "internal error"),
                 cl_host::status::internal,
             ),

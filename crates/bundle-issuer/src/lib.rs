@@ -18,8 +18,9 @@
 //!
 //! The policy engine's signature. The semantic proxy, to have taken out what must not leave: what
 //! it sends is compared with the plan all the same. The gateway, for whom it authenticated: one
-//! that lies can take the bundle of any recipient, once, and leaves a receipt. The clock only
-//! forwards: one that steps back revives nothing.
+//! that lies can take the bundle of any recipient, once, and leaves a receipt. The clock, but for
+//! its steps: one that steps back revives nothing, and one that jumps ahead ends nothing for good
+//! before the jump has lasted.
 //!
 //! # A compromise yields
 //!
@@ -29,7 +30,6 @@
 
 #![deny(missing_docs)]
 
-mod clock;
 pub mod config;
 pub mod core;
 pub mod error;
@@ -46,7 +46,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cl_host::callers::CallerTable;
-use cl_host::clock::Clock;
+use cl_host::clock::{Clock, SettledClock};
 use cl_host::identity::SpiffeId;
 use cl_host::life::{Shutdown, Tasks};
 use cl_host::trust::Trust;
@@ -56,7 +56,6 @@ use cl_wire::bundle::v1::bundle_service_server::BundleServiceServer;
 use opentelemetry::metrics::Meter;
 use tonic::service::Routes;
 
-use crate::clock::HighWater;
 use crate::core::bundle::Times;
 use crate::core::keys::Keys;
 use crate::grpc::BundleRpc;
@@ -131,7 +130,9 @@ pub fn app(deps: Deps) -> Result<App, BoxError> {
         table = table.allow(method, callers)?;
     }
     let issuer = Issuer::new(deps.own.as_str()).ok_or("the own SPIFFE id is too long")?;
-    let time = Arc::new(HighWater::new(deps.clock, deps.store.high_water()?));
+    let max_step = Duration::from_secs(deps.times.max_clock_step_seconds);
+    let stored = deps.store.high_water()?;
+    let time = Arc::new(SettledClock::new(deps.clock, stored, max_step));
     let failures = deps
         .meter
         .u64_counter("bundle_receipt_failures")
@@ -142,6 +143,7 @@ pub fn app(deps: Deps) -> Result<App, BoxError> {
         Arc::clone(&deps.receipts),
         Arc::clone(&time),
         deps.times,
+        deps.own.clone(),
         failures,
     ));
     deps.tasks

@@ -3,16 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cl_host::clock::{Reading, SettledClock};
+use cl_host::identity::SpiffeId;
 use cl_host::life::Shutdown;
 use cl_model::operation::{OperationId, TenantName};
-use cl_model::urn::BundleId;
+use cl_model::urn::ReceiptId;
 use opentelemetry::metrics::Counter;
 
-use crate::clock::HighWater;
-use crate::core::bundle::{State, Times};
+use crate::core::bundle::{Bundle, State, Times};
+use crate::core::evidence::Writer;
 use crate::error::Error;
 use crate::receipts::Receipts;
-use crate::store::{Change, Follow, OutboxEntry, Store, StoreError, blocking};
+use crate::store::{Change, Follow, OutboxEntry, Store, StoreError, Use, blocking};
 
 /// Time between two looks at the outbox.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -33,8 +35,9 @@ const ATTEMPTS: usize = 8;
 pub(crate) struct Outbox {
     store: Arc<dyn Store>,
     receipts: Arc<dyn Receipts>,
-    time: Arc<HighWater>,
+    time: Arc<SettledClock>,
     times: Times,
+    own: SpiffeId,
     failures: Counter<u64>,
 }
 
@@ -42,8 +45,9 @@ impl Outbox {
     pub(crate) fn new(
         store: Arc<dyn Store>,
         receipts: Arc<dyn Receipts>,
-        time: Arc<HighWater>,
+        time: Arc<SettledClock>,
         times: Times,
+        own: SpiffeId,
         failures: Counter<u64>,
     ) -> Self {
         Self {
@@ -51,6 +55,7 @@ impl Outbox {
             receipts,
             time,
             times,
+            own,
             failures,
         }
     }
@@ -111,7 +116,8 @@ impl Outbox {
     }
 
     async fn deliver(&self, entry: OutboxEntry) -> Result<(), Error> {
-        if let Err(not_written) = self.receipts.append(&entry).await {
+        let written = self.receipts.append(&entry).await;
+        let receipt = written.map_err(|not_written| {
             self.failures.add(1, &[]);
             tracing::warn!(
                 operation_id = %entry.operation_id,
@@ -119,53 +125,108 @@ impl Outbox {
                 reason = not_written.reason,
                 "receipt not confirmed"
             );
-            return Err(Error::ReceiptStoreUnavailable);
-        }
-        let (times, now) = (self.times, self.time.now());
-        blocking(&self.store, move |store| {
+            Error::ReceiptStoreUnavailable
+        })?;
+        let following = Following {
+            times: self.times,
+            time: self.time.read(),
+            own: self.own.clone(),
+            receipt,
+        };
+        let followed = blocking(&self.store, move |store| {
             for _ in 0..ATTEMPTS {
-                let followed = match &entry.follow {
-                    Follow::Nothing => store.settle(&entry),
-                    Follow::Live(id) => {
-                        let step = (State::Pending, State::Live);
-                        follow(store, &entry, id, step, &times, now)
-                    }
-                    Follow::Redeemed(id) => {
-                        let step = (State::Redeeming, State::Redeemed);
-                        follow(store, &entry, id, step, &times, now)
-                    }
-                };
-                match followed {
+                match following.store(store, &entry) {
                     Err(StoreError::Conflict) => {}
                     result => return result,
                 }
             }
             Err(StoreError::Conflict)
-        })
-        .await
+        });
+        match followed.await? {
+            true => Ok(()),
+            false => Err(Error::ClockUnsettled),
+        }
     }
 }
 
-/// Takes a bundle its step, unless something else has happened to it meanwhile, and forgets the
-/// entry.
-fn follow(
-    store: &dyn Store,
-    entry: &OutboxEntry,
-    id: &BundleId,
-    (before, after): (State, State),
-    times: &Times,
-    now: cl_model::time::UnixTime,
-) -> Result<(), StoreError> {
-    let read = store.bundle(&entry.tenant, id)?;
-    let Some(read) = read.filter(|read| read.bundle.state == before) else {
-        return store.settle(entry);
-    };
-    let next = read.bundle.turned(after, times, now);
-    store.change(&Change {
-        wipes: !next.needs_content(times, now),
-        read: &read,
-        next: &next,
-        announces: None,
-        settles: Some(entry),
-    })
+/// What follows from a receipt that is durable.
+struct Following {
+    times: Times,
+    time: Reading,
+    own: SpiffeId,
+    receipt: ReceiptId,
+}
+
+impl Following {
+    /// Takes a bundle its step and forgets the entry, or says that only a settled clock can tell
+    /// which step.
+    ///
+    /// A bundle that has ended before this step is not handed out, and a second receipt takes back
+    /// what the first one says. Once the step is stored, its bytes may leave.
+    fn store(&self, store: &dyn Store, entry: &OutboxEntry) -> Result<bool, StoreError> {
+        let (id, before, after) = match &entry.follow {
+            Follow::Nothing => return store.settle(entry).map(|()| true),
+            Follow::Live(id) => (id, State::Pending, State::Live),
+            Follow::Redeemed(id) => (id, State::Redeeming, State::Redeemed),
+        };
+        let outstanding = store.outstanding(&entry.tenant, &entry.operation_id)?;
+        let Some(read) = store
+            .bundle(&entry.tenant, id)?
+            .filter(|_| outstanding.is_some())
+        else {
+            return store.settle(entry).map(|()| true);
+        };
+        let has_ended = after == State::Redeemed && read.bundle.has_run_out(self.time.now);
+        let next = if read.bundle.state != before {
+            read.bundle.clone()
+        } else if has_ended && !read.bundle.has_run_out(self.time.settled) {
+            return Ok(false);
+        } else {
+            let state = if has_ended { State::Expired } else { after };
+            read.bundle.turned(state, &self.times, self.time.now)
+        };
+        let redemption = next.redemption.as_ref();
+        let is_withheld =
+            after == State::Redeemed && redemption.is_some_and(|redemption| redemption.is_withheld);
+        if read.bundle.state != before && !is_withheld {
+            return store.settle(entry).map(|()| true);
+        }
+        let correction = is_withheld.then(|| self.correction(&next, entry));
+        let correction = correction.transpose()?;
+        store.change(&Change {
+            wipes: !next.needs_content(&self.times, self.time.now),
+            read: &read,
+            next: &next,
+            announces: correction.as_ref().map(|(entry, used)| (entry, *used)),
+            settles: Some(entry),
+        })?;
+        Ok(true)
+    }
+
+    /// The receipt that a bundle was not handed out after all.
+    fn correction(
+        &self,
+        bundle: &Bundle,
+        delivery: &OutboxEntry,
+    ) -> Result<(OutboxEntry, Use), StoreError> {
+        let now = self.time.now;
+        let operation_id = delivery.operation_id.following("withheld");
+        let writer = Writer {
+            own: self.own.as_str(),
+            operation_id: &operation_id,
+            now,
+        };
+        let members = writer.withheld(bundle, &self.receipt);
+        let used = Use {
+            content: bundle.digest,
+            kept_until: operation_id.kept_until(now, self.times.retention_seconds),
+        };
+        let entry = OutboxEntry {
+            members: members.map_err(|_| StoreError::Corrupt)?,
+            follow: Follow::Nothing,
+            operation_id,
+            ..delivery.clone()
+        };
+        Ok((entry, used))
+    }
 }

@@ -2,6 +2,7 @@
 
 use cl_host::client::PeerChannel;
 use cl_model::operation::TenantName;
+use cl_model::urn::ReceiptId;
 use cl_wire::receipt::v1::append_request::Body;
 use cl_wire::receipt::v1::receipt_service_client::ReceiptServiceClient;
 use cl_wire::receipt::v1::{AppendRequest, ConsumerReceipt, LogEntry, PreflightRequest, Routing};
@@ -21,8 +22,8 @@ pub trait Receipts: Send + Sync {
     /// Whether the store would take a receipt of the operation now. It reserves nothing.
     async fn preflight(&self, tenant: &TenantName, operation: Operation) -> Result<(), NotWritten>;
 
-    /// Makes a receipt of the issuer's own durable.
-    async fn append(&self, entry: &OutboxEntry) -> Result<(), NotWritten>;
+    /// Makes a receipt of the issuer's own durable, and tells its id.
+    async fn append(&self, entry: &OutboxEntry) -> Result<ReceiptId, NotWritten>;
 
     /// Makes a receipt that a consumer made durable.
     async fn append_consumers(
@@ -97,14 +98,15 @@ impl Receipts for GrpcReceipts {
         Err(NotWritten::without_reason(Code::Unavailable))
     }
 
-    async fn append(&self, entry: &OutboxEntry) -> Result<(), NotWritten> {
+    async fn append(&self, entry: &OutboxEntry) -> Result<ReceiptId, NotWritten> {
         let routing = Routing {
             tenant: entry.tenant.as_str().to_owned(),
             operation_id: entry.operation_id.as_str().to_owned(),
             subject_tag: entry.subject_tag.clone(),
         };
         let body = Body::Members(entry.members.clone());
-        self.append_body(routing, body).await.map(|_| ())
+        let written = self.append_body(routing, body).await?;
+        ReceiptId::parse(&written.receipt_ref).ok_or(NotWritten::without_reason(Code::DataLoss))
     }
 
     async fn append_consumers(

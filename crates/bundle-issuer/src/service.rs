@@ -7,6 +7,7 @@ mod revoke;
 
 use std::sync::Arc;
 
+use cl_host::clock::SettledClock;
 use cl_host::identity::SpiffeId;
 use cl_host::trust::Trust;
 use cl_model::digest::Digest;
@@ -22,7 +23,6 @@ pub(crate) use self::consume::ConsumerReceiptCall;
 pub(crate) use self::issue::IssueCall;
 pub(crate) use self::redeem::{Delivery, RedeemCall};
 pub(crate) use self::revoke::RevokeCall;
-use crate::clock::HighWater;
 use crate::core::bundle::{State, Times};
 use crate::core::evidence::{Operation, Writer};
 use crate::core::keys::Keys;
@@ -30,7 +30,7 @@ use crate::error::Error;
 use crate::outbox::Outbox;
 use crate::proxy::Proxy;
 use crate::receipts::Receipts;
-use crate::store::{Store, StoreError, StoredBundle, blocking};
+use crate::store::{Store, StoreError, StoredBundle, Use, blocking};
 use crate::sweep::expire;
 
 /// How often a call reads again after somebody else was first.
@@ -44,7 +44,7 @@ pub(crate) struct BundleIssuer {
     pub(crate) trust: Arc<Trust>,
     pub(crate) outbox: Arc<Outbox>,
     pub(crate) keys: Keys,
-    pub(crate) time: Arc<HighWater>,
+    pub(crate) time: Arc<SettledClock>,
     pub(crate) times: Times,
     pub(crate) own: SpiffeId,
     pub(crate) issuer: Issuer,
@@ -70,6 +70,8 @@ pub(crate) struct Standing {
 enum Used {
     New,
     Same,
+    /// It is so old that nobody knows.
+    Forgotten,
 }
 
 impl BundleIssuer {
@@ -83,19 +85,20 @@ impl BundleIssuer {
     }
 
     /// A bundle as it is stored, for its recipient and for nobody else; one whose time is over is
-    /// first stored as expired.
+    /// first stored as expired. While the clock is not settled, nothing can be said about one whose
+    /// time is over by the clock alone.
     ///
     /// A stranger takes the same way as somebody who asks for a bundle that does not exist.
     async fn current(&self, key: &BundleKey) -> Result<StoredBundle, Error> {
-        let (key, times, now) = (key.clone(), self.times, self.time.now());
+        let (key, times, time) = (key.clone(), self.times, self.time.read());
         let found = blocking(&self.store, move |store| {
             for _ in 0..ATTEMPTS {
                 let known = store.bundle(&key.tenant, &key.id)?.filter(|read| {
                     read.bundle.recipient == key.recipient && read.bundle.state != State::Pending
                 });
                 match known {
-                    Some(read) if read.bundle.has_run_out(now) => {
-                        match expire(store, &read, &times, now) {
+                    Some(read) if read.bundle.has_run_out(time.settled) => {
+                        match expire(store, &read, &times, time.settled) {
                             Ok(()) | Err(StoreError::Conflict) => {}
                             Err(error) => return Err(error),
                         }
@@ -105,7 +108,11 @@ impl BundleIssuer {
             }
             Err(StoreError::Conflict)
         });
-        found.await?.ok_or(Error::BundleNotFound)
+        let read = found.await?.ok_or(Error::BundleNotFound)?;
+        if read.bundle.has_run_out(time.now) {
+            return Err(Error::ClockUnsettled);
+        }
+        Ok(read)
     }
 
     /// Refuses an operation id that was used for something else.
@@ -115,11 +122,13 @@ impl BundleIssuer {
         operation_id: &OperationId,
         content: Digest,
     ) -> Result<Used, Error> {
-        let (tenant, operation_id) = (tenant.clone(), operation_id.clone());
-        let used = blocking(&self.store, move |store| {
-            store.operation(&tenant, &operation_id)
-        });
-        match used.await? {
+        let (tenant, id) = (tenant.clone(), operation_id.clone());
+        let used = blocking(&self.store, move |store| store.operation(&tenant, &id));
+        let (used, settled) = (used.await?, self.time.read().settled);
+        match used {
+            None if operation_id.is_forgotten(settled, self.times.retention_seconds) => {
+                Ok(Used::Forgotten)
+            }
             None => Ok(Used::New),
             Some(used) if used == content => Ok(Used::Same),
             Some(_) => Err(Error::OperationConflict),
@@ -140,6 +149,23 @@ impl BundleIssuer {
             operation_id,
             now,
         }
+    }
+
+    /// What an operation id is used for.
+    fn used_for(&self, operation_id: &OperationId, content: Digest, now: UnixTime) -> Use {
+        Use {
+            content,
+            kept_until: operation_id.kept_until(now, self.times.retention_seconds),
+        }
+    }
+
+    /// The time, for what is made under it and cannot be made again.
+    fn settled_now(&self) -> Result<UnixTime, Error> {
+        let time = self.time.read();
+        if !time.is_settled() {
+            return Err(Error::ClockUnsettled);
+        }
+        Ok(time.now)
     }
 
     /// Counts how a call ended.

@@ -1,5 +1,6 @@
 //! What the issuer remembers.
 
+mod kept;
 mod kv;
 mod records;
 
@@ -14,7 +15,6 @@ use cl_model::urn::{Alias, BundleId, DecisionId, ProvenanceRef};
 pub use self::kv::KvStore;
 use crate::core::assembly::Content;
 use crate::core::bundle::Bundle;
-use crate::error::Error;
 
 /// The port to the issuer's own state. Calls block; see [`blocking`].
 ///
@@ -38,13 +38,7 @@ pub trait Store: Send + Sync {
     ) -> Result<Option<StoredIssue>, StoreError>;
 
     /// Takes a decision for one attempt to issue, in place of what was read.
-    fn claim(
-        &self,
-        tenant: &TenantName,
-        decision: &DecisionId,
-        read: Option<Version>,
-        until: UnixTime,
-    ) -> Result<Version, StoreError>;
+    fn claim(&self, claim: &Claim<'_>) -> Result<Version, StoreError>;
 
     /// Gives a taken decision back.
     fn release(
@@ -88,9 +82,9 @@ pub trait Store: Send + Sync {
         limit: usize,
     ) -> Result<Vec<BundleId>, StoreError>;
 
-    /// Bars a name, so that no bundle can carry it from now on. The bundles that do are found after
-    /// this. Barring twice is fine; a bundle's own name is not barred.
-    fn bar(&self, tenant: &TenantName, target: &Target) -> Result<(), StoreError>;
+    /// Bars a name until a time, so that no bundle can carry it from now on. The bundles that do are
+    /// found after this. Barring twice is fine; a bundle's own name is not barred.
+    fn bar(&self, tenant: &TenantName, target: &Target, until: UnixTime) -> Result<(), StoreError>;
 
     /// Ends bundles, with the receipt of that.
     fn revoke(&self, revocation: &Revocation<'_>) -> Result<(), StoreError>;
@@ -107,6 +101,11 @@ pub trait Store: Send + Sync {
 
     /// Forgets a look that is due for a bundle that is gone.
     fn forget(&self, due: &Due) -> Result<(), StoreError>;
+
+    /// Forgets at most `limit` operation ids, bars and attempts to issue whose time has passed, the
+    /// earliest first, and says how many were looked at. Those that come back when the machine stops
+    /// are forgotten again: this alone need not be durable.
+    fn sweep(&self, now: UnixTime, limit: usize) -> Result<usize, StoreError>;
 
     /// The outbox entry of an operation; none once its receipt is durable.
     fn outstanding(
@@ -129,17 +128,14 @@ pub trait Store: Send + Sync {
 }
 
 /// Runs a call to the store on a thread that may block.
-pub async fn blocking<T, F>(store: &Arc<dyn Store>, call: F) -> Result<T, Error>
+pub async fn blocking<T, F>(store: &Arc<dyn Store>, call: F) -> Result<T, StoreError>
 where
     T: Send + 'static,
     F: FnOnce(&dyn Store) -> Result<T, StoreError> + Send + 'static,
 {
     let store = Arc::clone(store);
     let task = tokio::task::spawn_blocking(move || call(&*store));
-    match task.await {
-        Ok(result) => Ok(result?),
-        Err(_) => Err(Error::Internal),
-    }
+    task.await.unwrap_or(Err(StoreError::Panicked))
 }
 
 /// A place in the outbox to go on from.
@@ -174,6 +170,29 @@ pub struct StoredBundle {
     pub version: Version,
 }
 
+/// An attempt to issue.
+pub struct Claim<'a> {
+    /// Whose decision it is.
+    pub tenant: &'a TenantName,
+    /// The decision.
+    pub decision: &'a DecisionId,
+    /// What was read; none if there was nothing.
+    pub read: Option<Version>,
+    /// How long the attempt has the decision to itself.
+    pub until: UnixTime,
+    /// How long it is remembered if it comes to nothing.
+    pub kept_until: UnixTime,
+}
+
+/// What an operation id is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Use {
+    /// The digest of it.
+    pub content: Digest,
+    /// How long that is remembered.
+    pub kept_until: UnixTime,
+}
+
 /// A bundle to store.
 pub struct NewBundle {
     /// The bundle.
@@ -183,7 +202,7 @@ pub struct NewBundle {
     /// The attempt that made it.
     pub claim: Version,
     /// What the operation id is used for.
-    pub operation: Digest,
+    pub operation: Use,
     /// Its issue receipt.
     pub entry: OutboxEntry,
 }
@@ -197,7 +216,7 @@ pub struct Failed {
     /// Why.
     pub code: String,
     /// What the operation id is used for.
-    pub operation: Digest,
+    pub operation: Use,
     /// The receipt.
     pub entry: OutboxEntry,
 }
@@ -211,7 +230,7 @@ pub struct Change<'a> {
     /// Whether its content goes.
     pub wipes: bool,
     /// A receipt that this needs, and what its operation id is used for.
-    pub announces: Option<(&'a OutboxEntry, Digest)>,
+    pub announces: Option<(&'a OutboxEntry, Use)>,
     /// A receipt that is durable by now.
     pub settles: Option<&'a OutboxEntry>,
 }
@@ -257,7 +276,7 @@ pub struct Revocation<'a> {
     /// The bundles as they were read, and as they will be.
     pub bundles: &'a [(StoredBundle, Bundle)],
     /// What the operation id is used for.
-    pub operation: Digest,
+    pub operation: Use,
     /// The receipt.
     pub entry: &'a OutboxEntry,
 }
@@ -319,6 +338,9 @@ pub enum StoreError {
     /// What is stored does not read back.
     #[error("a stored record does not verify")]
     Corrupt,
+    /// The store's code broke; what it was to store may or may not be there.
+    #[error("a call to the store panicked")]
+    Panicked,
 }
 
 impl From<cl_kv::Error> for StoreError {

@@ -1,23 +1,22 @@
-//! What time does to bundles: they expire, their content goes, and at last their records.
+//! What time does: bundles expire, their content goes, and at last all records.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use cl_host::clock::SettledClock;
 use cl_host::life::Shutdown;
 use cl_model::time::UnixTime;
 
-use crate::clock::HighWater;
 use crate::core::bundle::{State, Times};
-use crate::error::Error;
 use crate::store::{Change, Due, Store, StoreError, StoredBundle, blocking};
 
-/// How many bundles are looked at at a time.
+/// How many records are looked at at a time.
 const PAGE: usize = 128;
 
 /// Looks at the bundles that are due, and stores the time, until told to end.
 pub(crate) struct Sweep {
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) time: Arc<HighWater>,
+    pub(crate) time: Arc<SettledClock>,
     pub(crate) times: Times,
     pub(crate) interval: Duration,
 }
@@ -35,8 +34,9 @@ impl Sweep {
         }
     }
 
-    async fn pass(&self) -> Result<(), Error> {
-        let (now, times) = (self.time.now(), self.times);
+    /// Only by the settled time: what is forgotten cannot be had back.
+    async fn pass(&self) -> Result<(), StoreError> {
+        let (now, times) = (self.time.read().settled, self.times);
         blocking(&self.store, move |store| {
             store.raise(now)?;
             loop {
@@ -49,9 +49,11 @@ impl Sweep {
                     }
                 }
                 if due.len() < PAGE {
-                    return Ok(());
+                    break;
                 }
             }
+            while store.sweep(now, PAGE)? == PAGE {}
+            Ok(())
         })
         .await
     }

@@ -112,7 +112,7 @@ async fn open(args: &OpenArgs, bundle_ref: &str, session: &Session) -> Result<()
     let delivery = client.redeem(bundle_ref, &attempt).await;
     let delivery = delivery.map_err(Error::of_consumer)?;
     // A bundle is handed out once: a file that cannot be written is told after all else is done.
-    let text = Zeroizing::new(delivery.to_text());
+    let text = Zeroizing::new(delivery.delivery().to_text());
     let save = |file: &PathBuf| home::write(file, text.as_bytes(), Access::Secret);
     let saved = args.save.as_ref().map_or(Ok(()), save);
     let bundle = client.open(&delivery).await.map_err(Error::of_consumer)?;

@@ -16,9 +16,9 @@ use prost_types::Timestamp;
 use tonic::{Code, Status};
 
 use crate::auth::Caller;
-use crate::error::Error;
+use crate::error::{Error, Peer};
 use crate::idempotency::{IdempotencyKey, OperationId};
-use crate::peer::{Peer, document_refused, refused, within};
+use crate::peer::{document_refused, refused, within};
 
 /// An answer holds an envelope and two documents at their limits.
 const MAX_ANSWER_BYTES: usize = MAX_ENVELOPE_BYTES + 2 * MAX_DOCUMENT_BYTES + 64 * 1024;

@@ -18,6 +18,7 @@ use zeroize::Zeroizing;
 use crate::auth::TokenPolicy;
 use crate::bundles::Bundles;
 use crate::engine::Engine;
+use crate::in_flight::CallLimits;
 use crate::keyfile::KeySetFile;
 use crate::proposals::Proposals;
 use crate::receipts::Receipts;
@@ -29,6 +30,9 @@ const KEY_SET_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Time between two sweeps of ended idempotency records.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
+
+/// From the head of a call to the end of its body, which has 1 MiB at most.
+const MAX_BODY_TIME: Duration = Duration::from_secs(10);
 
 const KEK_BYTES: usize = 32;
 
@@ -82,6 +86,10 @@ pub struct Config {
     /// Calls at a time; one more is refused before its body is read.
     #[arg(long, env = "CL_MAX_IN_FLIGHT", default_value_t = 256)]
     pub max_in_flight: usize,
+
+    /// Calls at a time of one caller, so that none takes the place of all.
+    #[arg(long, env = "CL_MAX_IN_FLIGHT_PER_CALLER", default_value_t = 64)]
+    pub max_in_flight_per_caller: usize,
 }
 
 impl Config {
@@ -131,7 +139,11 @@ impl Config {
             ids: Arc::clone(&host.ids),
             issuer: Issuer::new(&self.issuer_id).ok_or("the issuer id has 3 to 512 characters")?,
             public_url,
-            max_in_flight: self.max_in_flight,
+            call_limits: CallLimits {
+                max_in_flight: self.max_in_flight,
+                max_in_flight_per_caller: self.max_in_flight_per_caller,
+            },
+            max_body_time: MAX_BODY_TIME,
             meter: host.meter.clone(),
             shutdown: host.shutdown.clone(),
             tasks: host.tasks.clone(),

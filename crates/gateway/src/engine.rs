@@ -11,9 +11,9 @@ use cl_wire::status::is_reason;
 use tonic::{Code, Status};
 
 use crate::auth::Caller;
-use crate::error::Error;
+use crate::error::{Error, Peer};
 use crate::idempotency::OperationId;
-use crate::peer::{Peer, document_refused, refused, within};
+use crate::peer::{document_refused, refused, within};
 
 /// Where a request stands, as the engine says.
 #[derive(Clone, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! Why a call was refused, and what its caller is told: one table for gRPC and HTTP.
 
+use std::fmt;
 use std::time::Duration;
 
 use cl_host::telemetry::CorrelationId;
@@ -9,7 +10,6 @@ use cl_wire::status::StatusBuilder;
 use tonic::{Code, Status};
 
 use crate::auth::Refused;
-use crate::peer::Peer;
 use crate::store::StoreError;
 
 /// When a call that met something passing is worth a repeat.
@@ -17,6 +17,30 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// When a call is worth a repeat that needs an operator first.
 const RETRY_AFTER_OPERATOR: Duration = Duration::from_secs(30);
+
+/// A service behind the gateway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peer {
+    /// It decides requests.
+    PolicyEngine,
+    /// It hands out bundles, and takes receipts about them.
+    BundleIssuer,
+    /// It keeps receipts.
+    ReceiptStore,
+    /// It takes proposals.
+    Vault,
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::PolicyEngine => "the policy engine",
+            Self::BundleIssuer => "the bundle issuer",
+            Self::ReceiptStore => "the receipt store",
+            Self::Vault => "the vault",
+        })
+    }
+}
 
 /// Why a call was refused. Nothing in it repeats what the caller sent.
 #[derive(Clone, Debug, thiserror::Error)]

@@ -4,14 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cl_host::deadline::Deadline;
-use cl_host::identity::PeerId;
 use cl_host::telemetry::CorrelationId;
-use cl_model::time::UnixTime;
-use cl_model::urn::{BundleId, ReceiptId, RequestId};
+use cl_model::urn::{BundleId, MAX_ID_BYTES, ReceiptId, RequestId};
 use cl_wire::exchange::v1 as wire;
 use cl_wire::exchange::v1::exchange_service_server::ExchangeService;
+use cl_wire::time;
 use http::Extensions;
-use prost_types::Timestamp;
 use tonic::metadata::MetadataValue;
 use tonic::{Request, Response, Status};
 
@@ -37,12 +35,6 @@ impl ExchangeRpc {
     pub(crate) fn new(gateway: Arc<Gateway>) -> Self {
         Self { gateway }
     }
-
-    fn caller<T>(&self, request: &Request<T>, needed: Scope) -> Result<Caller, Error> {
-        let headers = request.metadata().as_ref();
-        let peer = request.extensions().get::<PeerId>();
-        Ok(self.gateway.caller(headers, peer, needed)?)
-    }
 }
 
 #[tonic::async_trait]
@@ -53,7 +45,7 @@ impl ExchangeService for ExchangeRpc {
     ) -> Result<Response<wire::SubmitRequestResponse>, Status> {
         let correlation_id = request.extensions().get::<CorrelationId>().copied();
         let submitted = async {
-            let caller = self.caller(&request, Scope::Request)?;
+            let caller = Caller::of(request.extensions(), Scope::Request)?;
             let deadline = deadline(request.extensions());
             let message = request.into_inner();
             let key = key(message.idempotency_key.as_deref())?;
@@ -74,7 +66,7 @@ impl ExchangeService for ExchangeRpc {
     ) -> Result<Response<wire::GetRequestResponse>, Status> {
         let correlation_id = request.extensions().get::<CorrelationId>().copied();
         let standing = async {
-            let caller = self.caller(&request, Scope::Request)?;
+            let caller = Caller::of(request.extensions(), Scope::Request)?;
             let deadline = deadline(request.extensions());
             let id = id(&request.get_ref().request_ref, RequestId::parse);
             let id = id.ok_or(Error::Field {
@@ -95,7 +87,7 @@ impl ExchangeService for ExchangeRpc {
     ) -> Result<Response<wire::RedeemBundleResponse>, Status> {
         let correlation_id = request.extensions().get::<CorrelationId>().copied();
         let redeemed = async {
-            let caller = self.caller(&request, Scope::Redeem)?;
+            let caller = Caller::of(request.extensions(), Scope::Redeem)?;
             let deadline = deadline(request.extensions());
             let message = request.get_ref();
             let bundle = bundle_id(&message.bundle_ref)?;
@@ -115,7 +107,7 @@ impl ExchangeService for ExchangeRpc {
     ) -> Result<Response<wire::CheckBundleResponse>, Status> {
         let correlation_id = request.extensions().get::<CorrelationId>().copied();
         let standing = async {
-            let caller = self.caller(&request, Scope::Redeem)?;
+            let caller = Caller::of(request.extensions(), Scope::Redeem)?;
             let deadline = deadline(request.extensions());
             let bundle = bundle_id(&request.get_ref().bundle_ref)?;
             self.gateway.check(&caller, &bundle, deadline).await
@@ -130,7 +122,7 @@ impl ExchangeService for ExchangeRpc {
     ) -> Result<Response<wire::SubmitReceiptResponse>, Status> {
         let correlation_id = request.extensions().get::<CorrelationId>().copied();
         let recorded = async {
-            let caller = self.caller(&request, Scope::WriteReceipts)?;
+            let caller = Caller::of(request.extensions(), Scope::WriteReceipts)?;
             let deadline = deadline(request.extensions());
             let message = request.into_inner();
             let bundle = bundle_id(&message.bundle_ref)?;
@@ -152,7 +144,7 @@ impl ExchangeService for ExchangeRpc {
     ) -> Result<Response<wire::GetReceiptResponse>, Status> {
         let correlation_id = request.extensions().get::<CorrelationId>().copied();
         let recorded = async {
-            let caller = self.caller(&request, Scope::ReadReceipts)?;
+            let caller = Caller::of(request.extensions(), Scope::ReadReceipts)?;
             let deadline = deadline(request.extensions());
             let id = id(&request.get_ref().receipt_ref, ReceiptId::parse);
             let id = id.ok_or(Error::Field {
@@ -174,7 +166,7 @@ impl ExchangeService for ExchangeRpc {
     ) -> Result<Response<wire::SubmitProposalResponse>, Status> {
         let correlation_id = request.extensions().get::<CorrelationId>().copied();
         let proposed = async {
-            let caller = self.caller(&request, Scope::ProposeMemory)?;
+            let caller = Caller::of(request.extensions(), Scope::ProposeMemory)?;
             let deadline = deadline(request.extensions());
             let document = Document::take(request.into_inner().proposal)?;
             self.gateway
@@ -191,9 +183,7 @@ impl ExchangeService for ExchangeRpc {
 
 /// An id of bounded length.
 pub(crate) fn id<T>(text: &str, parse: impl FnOnce(&str) -> Option<T>) -> Option<T> {
-    const MAX_BYTES: usize = 512;
-
-    (text.len() <= MAX_BYTES).then(|| parse(text)).flatten()
+    (text.len() <= MAX_ID_BYTES).then(|| parse(text)).flatten()
 }
 
 fn bundle_id(text: &str) -> Result<BundleId, Error> {
@@ -278,17 +268,7 @@ impl From<BundleStanding> for wire::CheckBundleResponse {
         };
         Self {
             state: state.into(),
-            expires_at: Some(timestamp(standing.expires_at)),
+            expires_at: Some(time::to_message(standing.expires_at)),
         }
-    }
-}
-
-fn timestamp(time: UnixTime) -> Timestamp {
-    let milliseconds = time.milliseconds();
-    // Below 1,000, so that it fits and the product does too.
-    let rest = i32::try_from(milliseconds.rem_euclid(1000)).unwrap_or(0);
-    Timestamp {
-        seconds: milliseconds.div_euclid(1000),
-        nanos: rest * 1_000_000,
     }
 }

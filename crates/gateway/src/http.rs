@@ -10,9 +10,12 @@ mod negotiation;
 mod recipients;
 mod status;
 
+use std::mem;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
@@ -23,15 +26,15 @@ use cl_host::telemetry::CorrelationId;
 use cl_model::urn::RequestId;
 use http::HeaderName;
 use http::header::HeaderMap;
-use http::request::Parts;
 use percent_encoding::percent_decode_str;
-use tokio::sync::Semaphore;
 
 pub(crate) use self::answer::Answers;
+use self::body::PromptBody;
 use crate::auth::{Caller, Scope};
 use crate::error::{Binding, Error};
 use crate::grpc;
 use crate::idempotency::IdempotencyKey;
+use crate::in_flight::{InFlight, Permit};
 use crate::metrics::{Metrics, Route};
 use crate::service::Gateway;
 
@@ -65,7 +68,9 @@ pub(crate) struct Door {
     /// The capability document.
     pub(crate) capabilities: Vec<u8>,
     /// Calls at a time, through both doors.
-    pub(crate) in_flight: Semaphore,
+    pub(crate) in_flight: InFlight,
+    /// From the head of a call to the end of its body.
+    pub(crate) max_body_time: Duration,
 }
 
 /// The HTTP resources, and the bounds around them and around the gRPC routes in `grpc`.
@@ -94,13 +99,11 @@ fn only(routes: MethodRouter<Arc<Door>>, allowed: &'static str) -> MethodRouter<
 }
 
 /// What every call passes before anything of its body is read.
-async fn bounded(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
+async fn bounded(State(door): State<Arc<Door>>, mut request: Request, next: Next) -> Response {
     let route = Route::of(request.uri().path());
     let to_grpc = is_grpc(request.headers());
     let correlation_id = request.extensions().get::<CorrelationId>().copied();
-    let checked = bounds::check(request.uri(), request.headers(), to_grpc).map_err(Error::from);
-    let permit = door.in_flight.try_acquire().map_err(|_| Error::Busy);
-    let response = match checked.and(permit) {
+    let response = match door.admit(route, &mut request, to_grpc) {
         // Held until the handler has its answer.
         Ok(_permit) => next.run(request).await,
         Err(error) if to_grpc => error.to_status(correlation_id).into_http(),
@@ -113,7 +116,7 @@ async fn bounded(State(door): State<Arc<Door>>, request: Request, next: Next) ->
 async fn submit(State(door): State<Arc<Door>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let answer = async {
-        let caller = door.caller(&parts, Scope::Request)?;
+        let caller = Caller::of(&parts.extensions, Scope::Request)?;
         let key = check_submission(&parts.headers)?;
         let document = body::document(&parts.headers, body).await?;
         let deadline = grpc::deadline(&parts.extensions);
@@ -128,7 +131,7 @@ async fn submit(State(door): State<Arc<Door>>, request: Request) -> Response {
 async fn read(State(door): State<Arc<Door>>, request: Request) -> Response {
     let (parts, _body) = request.into_parts();
     let answer = async {
-        let caller = door.caller(&parts, Scope::Request)?;
+        let caller = Caller::of(&parts.extensions, Scope::Request)?;
         negotiation::check_version(&parts.headers)?;
         negotiation::check_accept(&parts.headers)?;
         // What is no id of a request names none of the caller's.
@@ -148,9 +151,25 @@ async fn capabilities(State(door): State<Arc<Door>>) -> Response {
 }
 
 impl Door {
-    fn caller(&self, parts: &Parts, needed: Scope) -> Result<Caller, Error> {
-        let peer = parts.extensions.get::<PeerId>();
-        Ok(self.gateway.caller(&parts.headers, peer, needed)?)
+    /// Lets a call in. Only a caller who is known gets a permit and has a body read, and not for
+    /// long; what is public is answered from memory and needs neither.
+    fn admit(
+        &self,
+        route: Route,
+        request: &mut Request,
+        to_grpc: bool,
+    ) -> Result<Option<Permit<'_>>, Error> {
+        bounds::check(request.uri(), request.headers(), to_grpc)?;
+        if route.is_public() {
+            return Ok(None);
+        }
+        let peer = request.extensions().get::<PeerId>();
+        let caller = self.gateway.caller(request.headers(), peer)?;
+        let permit = self.in_flight.begin(&caller)?;
+        request.extensions_mut().insert(caller);
+        let body = mem::take(request.body_mut());
+        *request.body_mut() = Body::new(PromptBody::new(body, self.max_body_time));
+        Ok(Some(permit))
     }
 
     fn unknown(&self, request: &Request) -> Response {

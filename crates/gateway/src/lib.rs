@@ -47,9 +47,10 @@ pub mod error;
 mod grpc;
 mod http;
 pub mod idempotency;
+pub mod in_flight;
 pub mod keyfile;
 mod metrics;
-pub mod peer;
+mod peer;
 pub mod proposals;
 pub mod receipts;
 mod service;
@@ -67,7 +68,6 @@ use cl_host::{App, Callers};
 use cl_model::part::Issuer;
 use cl_wire::exchange::v1::exchange_service_server::ExchangeServiceServer;
 use opentelemetry::metrics::Meter;
-use tokio::sync::Semaphore;
 use tonic::service::Routes;
 
 use crate::auth::{Authenticator, TokenPolicy, Watermark};
@@ -77,6 +77,7 @@ use crate::engine::Engine;
 pub use crate::error::Error;
 use crate::grpc::ExchangeRpc;
 use crate::http::{Answers, CAPABILITIES, Door, PROPOSALS, REQUESTS};
+use crate::in_flight::{CallLimits, InFlight};
 use crate::keyfile::KeySetFile;
 use crate::metrics::Metrics;
 use crate::proposals::Proposals;
@@ -103,6 +104,9 @@ const METHODS: [&str; 10] = [
 
 /// A message holds a document of 1 MiB and a key; anything far larger is refused unread.
 const MAX_MESSAGE_BYTES: usize = 2 * 1024 * 1024;
+
+/// Calls at a time on one connection: each call outside holds little, many hold much.
+const MAX_STREAMS: u32 = 32;
 
 /// What the gateway is made of.
 pub struct Deps {
@@ -133,7 +137,9 @@ pub struct Deps {
     /// Where callers reach it.
     pub public_url: Option<String>,
     /// Calls at a time.
-    pub max_in_flight: usize,
+    pub call_limits: CallLimits,
+    /// From the head of a call to the end of its body.
+    pub max_body_time: Duration,
     /// Where its instruments come from.
     pub meter: Meter,
     /// Tells its tasks when to end.
@@ -190,12 +196,14 @@ pub fn app(deps: Deps) -> App {
         answers: answers.clone(),
         metrics: Metrics::new(&deps.meter),
         capabilities,
-        in_flight: Semaphore::new(deps.max_in_flight),
+        in_flight: InFlight::new(deps.call_limits),
+        max_body_time: deps.max_body_time,
     };
     let grpc = Routes::new(exchange).into_axum_router();
     let routes = Routes::from(http::routes(Arc::new(door), grpc));
     let methods = METHODS.map(str::to_owned).to_vec();
     let mut app = App::new(routes, Callers::Edge { methods });
+    app.limits.max_streams = MAX_STREAMS;
     app.plain_http = Some(PlainHttp::new(move |status| {
         answers.host_refusal(status).map(tonic::body::Body::new)
     }));

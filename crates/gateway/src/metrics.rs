@@ -53,6 +53,11 @@ impl Route {
         }
     }
 
+    /// Whether anybody may call: nothing is here, or nothing but the gateway's own description.
+    pub(crate) const fn is_public(self) -> bool {
+        matches!(self, Self::Capabilities | Self::Unknown)
+    }
+
     const fn as_str(self) -> &'static str {
         match self {
             Self::Requests => "requests",

@@ -1,6 +1,5 @@
 //! What calls to the services behind the gateway have in common.
 
-use std::fmt;
 use std::time::Duration;
 
 use cl_host::deadline::Deadline;
@@ -8,31 +7,7 @@ use cl_model::refusal;
 use cl_wire::status::{reason, retry_delay};
 use tonic::{Code, Request, Status};
 
-use crate::error::Error;
-
-/// A service behind the gateway.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Peer {
-    /// It decides requests.
-    PolicyEngine,
-    /// It hands out bundles, and takes receipts about them.
-    BundleIssuer,
-    /// It keeps receipts.
-    ReceiptStore,
-    /// It takes proposals.
-    Vault,
-}
-
-impl fmt::Display for Peer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::PolicyEngine => "the policy engine",
-            Self::BundleIssuer => "the bundle issuer",
-            Self::ReceiptStore => "the receipt store",
-            Self::Vault => "the vault",
-        })
-    }
-}
+use crate::error::{Error, Peer};
 
 /// A call that ends at the deadline of the one it serves.
 pub(crate) fn within<T>(message: T, deadline: Deadline) -> Request<T> {

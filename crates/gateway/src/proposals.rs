@@ -13,9 +13,9 @@ use cl_wire::vault::v1::memory_service_client::MemoryServiceClient;
 use tonic::{Code, Status};
 
 use crate::auth::Caller;
-use crate::error::Error;
+use crate::error::{Error, Peer};
 use crate::idempotency::OperationId;
-use crate::peer::{Peer, document_refused, refused, within};
+use crate::peer::{document_refused, refused, within};
 
 /// The longest proposal, in bytes.
 pub const MAX_PROPOSAL_BYTES: usize = 256 * 1024;

@@ -13,8 +13,8 @@ use cl_wire::receipt::v1::receipt_service_client::ReceiptServiceClient;
 use tonic::{Code, Status};
 
 use crate::auth::TenantName;
-use crate::error::Error;
-use crate::peer::{Peer, refused, within};
+use crate::error::{Error, Peer};
+use crate::peer::{refused, within};
 
 /// The longest receipt, in bytes.
 pub const MAX_RECEIPT_BYTES: usize = 64 * 1024;

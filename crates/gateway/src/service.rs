@@ -16,13 +16,12 @@ use http::HeaderMap;
 pub(crate) use self::document::{Document, Submittable};
 pub(crate) use self::once::Done;
 use self::once::Operation;
-use crate::auth::{Authenticator, Caller, Refused, Scope, Watermark};
+use crate::auth::{Authenticator, Caller, Refused, Watermark};
 use crate::bundles::{BundleStanding, Bundles, Redeemed};
 use crate::engine::{Engine, Standing};
-use crate::error::Error;
+use crate::error::{Error, Peer};
 use crate::idempotency::IdempotencyKey;
 use crate::keyfile::KeySetFile;
-use crate::peer::Peer;
 use crate::proposals::{Proposals, Proposed};
 use crate::receipts::{Receipts, Recorded};
 use crate::store::Store;
@@ -42,12 +41,11 @@ pub(crate) struct Gateway {
 }
 
 impl Gateway {
-    /// Who is calling, with a credential that is good for `needed`.
+    /// Who is calling.
     pub(crate) fn caller(
         &self,
         headers: &HeaderMap,
         peer: Option<&PeerId>,
-        needed: Scope,
     ) -> Result<Caller, Refused> {
         let (now, stepped_back) = self.watermark.observe(self.clock.now_unix_ms());
         if stepped_back {
@@ -56,8 +54,6 @@ impl Gateway {
         let keys = self.keys.as_ref().map(|file| file.current());
         let keys = keys.unwrap_or_default();
         let caller = self.authenticator.caller(headers, peer, &keys, now);
-        // Last, so that only a good credential learns what it lacks.
-        let caller = caller.and_then(|caller| caller.check(needed).map(|()| caller));
         if let Err(refused) = &caller {
             tracing::debug!(cause = %refused, "caller refused");
         }

@@ -1,9 +1,13 @@
 //! Wall-clock time, injected so that tests decide what "now" is.
 
+mod settled;
+
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
+
+pub use self::settled::{Reading, SettledClock};
 
 /// A source of wall-clock time.
 ///

@@ -89,6 +89,7 @@ impl Delivery {
         let notes = Verified::<DisclosureNotes>::open(&self.notes, &trust.notes)?;
         notes.check_bundle(&bundle)?;
         Ok(VerifiedDelivery {
+            delivery: self.clone(),
             bundle,
             scope,
             notes,
@@ -158,13 +159,22 @@ impl Trust {
     }
 }
 
-/// A delivery whose documents are authentic and belong together.
-#[derive(Debug)]
+/// A delivery whose documents are authentic and belong together. Only [`Delivery::verify`] makes
+/// one.
+#[derive(Clone, Debug)]
 pub struct VerifiedDelivery {
+    delivery: Delivery,
     /// The bundle.
     pub bundle: VerifiedBundle,
     /// What bounds it.
     pub scope: Verified<ScopeStatement>,
     /// What is known about its items.
     pub notes: Verified<DisclosureNotes>,
+}
+
+impl VerifiedDelivery {
+    /// Its bytes.
+    pub const fn delivery(&self) -> &Delivery {
+        &self.delivery
+    }
 }

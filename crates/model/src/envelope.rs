@@ -50,7 +50,7 @@ impl TrustedAuthority {
 /// A bundle that its authority signed and that keeps to its closed schema.
 ///
 /// Only [`VerifiedBundle::open`] makes one. It is not yet known to be current, or for whom.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct VerifiedBundle {
     bundle: ScopedContextBundle,
     digest: Digest,

@@ -35,6 +35,7 @@ pub struct Draft<'a> {
     now: UnixTime,
     started_at: UnixTime,
     references: [Option<&'a str>; 3],
+    supersedes: Option<&'a str>,
     policy_snapshot: Option<Digest>,
     input: Digest,
     output: Digest,
@@ -66,6 +67,7 @@ impl<'a> Draft<'a> {
             now,
             started_at: now,
             references: [None; 3],
+            supersedes: None,
             policy_snapshot: None,
             input: nothing,
             output: nothing,
@@ -84,6 +86,13 @@ impl<'a> Draft<'a> {
     #[must_use]
     pub const fn about_decision(mut self, request: &'a str, decision: &'a str) -> Self {
         self.references = [Some(request), Some(decision), None];
+        self
+    }
+
+    /// Takes the place of an earlier receipt, which stays.
+    #[must_use]
+    pub const fn superseding(mut self, receipt: &'a str) -> Self {
+        self.supersedes = Some(receipt);
         self
     }
 
@@ -146,7 +155,7 @@ impl<'a> Draft<'a> {
 
     fn contents(self) -> Value {
         let [request, decision, bundle] = self.references;
-        json!({
+        let mut contents = json!({
             "spec_version": SPEC_VERSION,
             "type": "receipt",
             "created_at": self.now.to_string(),
@@ -166,7 +175,11 @@ impl<'a> Draft<'a> {
             "payload_included": false,
             "user_summary": self.user_summary,
             "metadata": self.metadata,
-        })
+        });
+        if let (Some(receipt), Some(members)) = (self.supersedes, contents.as_object_mut()) {
+            members.insert("supersedes_ref".to_owned(), receipt.into());
+        }
+        contents
     }
 }
 

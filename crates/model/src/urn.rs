@@ -7,6 +7,10 @@ use serde_json::Value;
 use crate::digest::Digest;
 use crate::json::read::{Expected, FromJson, Mismatch, ToJson, string};
 
+/// The longest identifier that a service takes, in bytes: receipts and stored keys name it, and have
+/// limits of their own.
+pub const MAX_ID_BYTES: usize = 512;
+
 fn is_tail(tail: &str) -> bool {
     !tail.is_empty()
         && tail

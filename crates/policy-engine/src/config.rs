@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use cl_host::{BoxError, Host};
 use cl_kv::{Engine, Metered, RocksEngine, Sealed};
@@ -13,6 +14,15 @@ use crate::keyfiles::KeyFiles;
 use crate::receipts::GrpcReceipts;
 use crate::store::KvStore;
 use crate::{Deps, PROCESS};
+
+/// Time between two looks for what has been kept long enough.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
+
+/// How far the clock may step ahead and be believed at once when something is forgotten.
+const MAX_CLOCK_STEP: Duration = Duration::from_secs(60);
+
+/// The gateway repeats an operation for a day.
+const MIN_RETENTION_SECONDS: u64 = 24 * 3600;
 
 /// Settings beside those of every process; each is a flag and an environment variable.
 #[derive(Clone, Debug, clap::Args)]
@@ -46,11 +56,19 @@ pub struct Config {
     /// Data folder [default: data/cl-policy-engine in the home folder].
     #[arg(long, env = "CL_DATA_DIR")]
     pub data_dir: Option<PathBuf>,
+
+    /// How long a decision and its inputs are kept after the decision ended, and what an operation id
+    /// was used for: 30 days.
+    #[arg(long, env = "CL_RETENTION_SECONDS", default_value_t = 30 * 24 * 3600)]
+    pub retention_seconds: u64,
 }
 
 impl Config {
     /// Checks keys, stored state and peers before a port is bound.
     pub fn build(self, host: &Host) -> Result<Deps, BoxError> {
+        if self.retention_seconds < MIN_RETENTION_SECONDS {
+            return Err("--retention-seconds: at least a day".into());
+        }
         let secrets = self.key_files(host).load()?;
         let data = host.args.home.join("data").join(PROCESS);
         let data = self.data_dir.unwrap_or(data);
@@ -75,6 +93,9 @@ impl Config {
             receipts: Arc::new(GrpcReceipts::new(receipts)),
             issuer,
             keys: secrets.keys,
+            retention_seconds: self.retention_seconds,
+            sweep_interval: SWEEP_INTERVAL,
+            max_clock_step: MAX_CLOCK_STEP,
             audiences: Audiences::of(trust_domain).ok_or("the trust domain is too long")?,
             clock: Arc::clone(&host.clock),
             ids: Arc::clone(&host.ids),

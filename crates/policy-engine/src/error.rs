@@ -47,6 +47,9 @@ pub enum Error {
     /// The operation id was used with other content.
     #[error("the operation id is in use")]
     OperationConflict,
+    /// The operation id is so old that nobody knows any more what it was used for.
+    #[error("the operation id is too old")]
+    OperationTooOld,
     /// Other bytes carry the same snapshot version.
     #[error("the snapshot version is in use")]
     SnapshotVersionConflict,
@@ -106,6 +109,11 @@ impl Error {
                 Code::AlreadyExists,
                 "OPERATION_CONFLICT",
                 "the operation id was used with other content",
+            ),
+            Self::OperationTooOld => status(
+                Code::FailedPrecondition,
+                "OPERATION_TOO_OLD",
+                "the operation id is too old; call with a new one",
             ),
             Self::SnapshotVersionConflict => status(
                 Code::AlreadyExists,

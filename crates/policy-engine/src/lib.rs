@@ -8,7 +8,8 @@
 //! and the decision's receipt is durable in the receipt store; after a failure in between, the
 //! outbox settles it, also across a crash. Whoever asks for the decision meanwhile is told to wait.
 //! After a decision that allows something it asks the bundle issuer for the bundle, at once and then
-//! again until the decision ends.
+//! again until the decision ends. Decisions with their inputs are kept for replay until a time after
+//! their end, and then forgotten; their receipts stay.
 //!
 //! # Holds
 //!
@@ -44,8 +45,10 @@ mod outbox;
 pub mod receipts;
 mod service;
 pub mod store;
+mod sweep;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use cl_host::callers::{CallerTable, InvalidCallerTable};
 use cl_host::clock::Clock;
@@ -67,6 +70,7 @@ use crate::outbox::Outbox;
 use crate::receipts::Receipts;
 use crate::service::PolicyEngine;
 use crate::store::Store;
+use crate::sweep::Sweep;
 
 /// The process's name, in telemetry and for its files.
 pub const PROCESS: &str = "cl-policy-engine";
@@ -115,6 +119,13 @@ pub struct Deps {
     pub keys: Keys,
     /// Who may act on its grants.
     pub audiences: Audiences,
+    /// How long a decision and its inputs are kept after the decision ended, and what an operation id
+    /// was used for, in seconds.
+    pub retention_seconds: u64,
+    /// Time between two looks for what has been kept long enough.
+    pub sweep_interval: Duration,
+    /// How far the clock may step ahead and be believed at once when something is forgotten.
+    pub max_clock_step: Duration,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// The source of operation ids.
@@ -138,6 +149,13 @@ pub fn app(deps: Deps) -> Result<App, InvalidCallerTable> {
     let outbox = Arc::new(Outbox::new(&deps));
     deps.tasks
         .spawn("outbox", Arc::clone(&outbox).run(deps.shutdown.clone()));
+    let sweep = Sweep {
+        store: Arc::clone(&deps.store),
+        clock: Arc::clone(&deps.clock),
+        interval: deps.sweep_interval,
+        max_clock_step: deps.max_clock_step,
+    };
+    deps.tasks.spawn("sweep", sweep.run(deps.shutdown.clone()));
     let issuing = deps.issuer.clone();
     let issuing = issuing.map(|issuer| Arc::new(Issuing::new(&deps, Arc::clone(&outbox), issuer)));
     if let Some(issuing) = &issuing {

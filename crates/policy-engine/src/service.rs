@@ -11,6 +11,7 @@ use cl_host::ids::Ids;
 use cl_model::alias::tenant_alias;
 use cl_model::digest::Digest;
 use cl_model::policy::Preflight;
+use cl_model::refusal::{Code, Refusal};
 use cl_model::time::UnixTime;
 use cl_model::urn::Alias;
 use opentelemetry::KeyValue;
@@ -33,7 +34,7 @@ use crate::outbox::Outbox;
 use crate::receipts::Receipts;
 use crate::store::{
     Conclusion, NewDecision, OutboxEntry, RecordedDecision, RequestKey, Store, StoreError,
-    StoredRequest, blocking,
+    StoredRequest, Use, blocking,
 };
 
 /// How often a call reads again after somebody else was first.
@@ -48,6 +49,7 @@ pub(crate) struct PolicyEngine {
     ids: Arc<dyn Ids>,
     keys: Keys,
     audiences: Audiences,
+    retention_seconds: u64,
     clock: Arc<dyn Clock>,
     own: SpiffeId,
     decisions: Counter<u64>,
@@ -91,6 +93,7 @@ impl PolicyEngine {
             ids: deps.ids,
             keys: deps.keys,
             audiences: deps.audiences,
+            retention_seconds: deps.retention_seconds,
             clock: deps.clock,
             own: deps.own,
             decisions: deps
@@ -152,6 +155,7 @@ impl PolicyEngine {
                 OnSubmission::Conflict => return Err(Error::RequestIdConflict),
             },
         };
+        self.check_age(&submission.request)?;
         let judgement = self.judgement(submission, replaces).await?;
         self.preflight(&submission.tenant, Operation::Decide)
             .await?;
@@ -209,6 +213,16 @@ impl PolicyEngine {
             content,
             now: self.now(),
         })
+    }
+
+    /// Refuses a request that may have been decided and forgotten, so that none is decided twice.
+    fn check_age(&self, request: &ReadRequest) -> Result<(), Error> {
+        let created_at = request.request.created_at.instant();
+        if created_at.plus_seconds(self.retention_seconds) <= self.now() {
+            let refusal = Refusal::from(Code::RequestTooOld);
+            return Err(Error::document("request")(InvalidBytes::Refused(refusal)));
+        }
+        Ok(())
     }
 
     fn decide(
@@ -269,8 +283,16 @@ impl PolicyEngine {
             },
             active: judgement.active,
             replaces: judgement.replaces,
+            kept_until: submission
+                .request
+                .request
+                .created_at
+                .instant()
+                .max(decision.expires_at.instant())
+                .max(judgement.now)
+                .plus_seconds(self.retention_seconds),
             issue: self.issue_operation(&decided)?,
-            content: judgement.content,
+            operation: self.used_for(&submission.operation_id, judgement.content, judgement.now),
             entry: self.entry(tenant, &evidence, Some(names.tag))?,
         };
         Ok((decided, new))
@@ -334,14 +356,24 @@ impl PolicyEngine {
         operation_id: &OperationId,
         content: Digest,
     ) -> Result<bool, Error> {
+        let is_forgotten = operation_id.is_forgotten(self.now(), self.retention_seconds);
         let (tenant, operation_id) = (tenant.clone(), operation_id.clone());
         let used = blocking(&self.store, move |store| {
             store.operation(&tenant, &operation_id)
         });
         match used.await? {
+            None if is_forgotten => Err(Error::OperationTooOld),
             None => Ok(false),
             Some(used) if used == content => Ok(true),
             Some(_) => Err(Error::OperationConflict),
+        }
+    }
+
+    /// What an operation id is used for.
+    fn used_for(&self, operation_id: &OperationId, content: Digest, now: UnixTime) -> Use {
+        Use {
+            content,
+            kept_until: operation_id.kept_until(now, self.retention_seconds),
         }
     }
 

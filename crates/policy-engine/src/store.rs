@@ -1,5 +1,6 @@
 //! What the engine remembers.
 
+mod kept;
 mod kv;
 mod records;
 
@@ -102,7 +103,12 @@ pub trait Store: Send + Sync {
     ) -> Result<Option<Digest>, StoreError>;
 
     /// Stores an operation that changes nothing but leaves a receipt.
-    fn begin(&self, content: Digest, entry: &OutboxEntry) -> Result<(), StoreError>;
+    fn begin(&self, operation: Use, entry: &OutboxEntry) -> Result<(), StoreError>;
+
+    /// Forgets at most `limit` decisions with their requests, and operation ids, whose time has
+    /// passed, the earliest first, and says how many. Those that come back when the machine stops
+    /// are forgotten again: this alone need not be durable.
+    fn sweep(&self, now: UnixTime, limit: usize) -> Result<usize, StoreError>;
 
     /// The outbox entry of an operation; none once its receipt is durable.
     fn outstanding(
@@ -206,7 +212,7 @@ pub struct PutSnapshot {
     /// The time.
     pub now: UnixTime,
     /// What the operation id is used for.
-    pub content: Digest,
+    pub operation: Use,
     /// Its receipt.
     pub entry: OutboxEntry,
 }
@@ -220,7 +226,7 @@ pub struct Activation {
     /// The time.
     pub now: UnixTime,
     /// What the operation id is used for.
-    pub content: Digest,
+    pub operation: Use,
     /// Its receipt.
     pub entry: OutboxEntry,
 }
@@ -292,12 +298,23 @@ pub struct NewDecision {
     pub active: Version,
     /// The request that it replaces, as read.
     pub replaces: Option<Version>,
+    /// How long it is kept.
+    pub kept_until: UnixTime,
     /// The operation that is to issue a bundle for it, if there is an issuer.
     pub issue: Option<OperationId>,
     /// What the operation id is used for.
-    pub content: Digest,
+    pub operation: Use,
     /// Its receipt.
     pub entry: OutboxEntry,
+}
+
+/// What an operation id is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Use {
+    /// The digest of it.
+    pub content: Digest,
+    /// How long that is remembered.
+    pub kept_until: UnixTime,
 }
 
 /// A receipt to write.

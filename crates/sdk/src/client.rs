@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cl_model::delivery::{Delivery, Trust};
+use cl_model::delivery::{Delivery, Trust, VerifiedDelivery};
 use cl_model::document::Signed;
 use cl_model::key::Signature;
 use cl_model::session::{Revocation, Stored};
@@ -167,14 +167,18 @@ impl Client {
         RequestStatus::read(answer.into_inner().status)
     }
 
-    /// Redeems a bundle, and verifies what came. After a lost answer, the same `idempotency_key` gets the same bytes again
-    /// for a short while; without that, a bundle is handed out once.
+    /// Redeems a bundle, and verifies what came. After a lost answer, the same `idempotency_key` gets
+    /// the same bytes again for a short while; without that, a bundle is handed out once.
     ///
     /// # Errors
     ///
-    /// As [`Client::submit`], and those of [`Delivery::verify`]; codes `BUNDLE_NOT_FOUND`, `BUNDLE_REPLAY`, `BUNDLE_EXPIRED`,
-    /// `BUNDLE_REVOKED` among them.
-    pub async fn redeem(&self, bundle_ref: &str, idempotency_key: &str) -> Result<Delivery, Error> {
+    /// As [`Client::submit`], and those of [`Delivery::verify`]; codes `BUNDLE_NOT_FOUND`,
+    /// `BUNDLE_REPLAY`, `BUNDLE_EXPIRED`, `BUNDLE_REVOKED` among them.
+    pub async fn redeem(
+        &self,
+        bundle_ref: &str,
+        idempotency_key: &str,
+    ) -> Result<VerifiedDelivery, Error> {
         let message = wire::RedeemBundleRequest {
             bundle_ref: bundle_ref.to_owned(),
             idempotency_key: Some(idempotency_key.to_owned()),
@@ -190,19 +194,17 @@ impl Client {
         if verified.bundle.bundle().id.as_str() != bundle_ref {
             return Err(Error::Malformed("the bundle is another one"));
         }
-        Ok(delivery)
+        Ok(verified)
     }
 
-    /// Verifies a delivery, asks whether it was revoked, records its consumption, and only then
-    /// releases what is in it.
+    /// Asks whether a verified delivery was revoked, records its consumption, and only then releases
+    /// what is in it.
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] with the code of the check that failed, see [`Delivery::verify`] and
-    /// [`cl_model::session::Opening`].
-    pub async fn open(&self, delivery: &Delivery) -> Result<OpenBundle, Error> {
-        let verified = delivery.verify(&Trust::of(&self.trust, self.now()))?;
-        OpenBundle::open(self.clone(), verified).await
+    /// [`Error::Refused`] with the code of the check that failed, see [`cl_model::session::Opening`].
+    pub async fn open(&self, delivery: &VerifiedDelivery) -> Result<OpenBundle, Error> {
+        OpenBundle::open(self.clone(), delivery.clone()).await
     }
 
     pub(crate) fn recipient(&self) -> &str {

@@ -65,10 +65,14 @@ impl State {
 pub struct Times {
     /// How long a lost answer can be asked for again with the same key, in seconds.
     pub retry_window_seconds: u64,
-    /// How long the state of an ended bundle is kept, in seconds.
+    /// How long what has ended is kept, in seconds: bundles without their content, operation ids,
+    /// names that were revoked.
     pub retention_seconds: u64,
     /// How long one attempt to issue has a decision to itself, in seconds.
     pub issue_lease_seconds: u64,
+    /// How far the clock may step ahead and be believed at once, in seconds; a longer step has to
+    /// last as long.
+    pub max_clock_step_seconds: u64,
 }
 
 impl Default for Times {
@@ -77,6 +81,7 @@ impl Default for Times {
             retry_window_seconds: 120,
             retention_seconds: 7 * 24 * 3600,
             issue_lease_seconds: 30,
+            max_clock_step_seconds: 60,
         }
     }
 }
@@ -90,6 +95,8 @@ pub struct Redemption {
     pub key: Option<Digest>,
     /// When it was taken.
     pub at: UnixTime,
+    /// Whether the bundle ended before it could be handed out, after all.
+    pub is_withheld: bool,
 }
 
 /// A bundle without its content.
@@ -188,6 +195,12 @@ impl Bundle {
         }
     }
 
+    /// Whether its bytes could leave: its delivery receipt was durable before it ended.
+    pub fn was_handed_out(&self) -> bool {
+        let redemption = self.redemption.as_ref();
+        redemption.is_some_and(|it| !it.is_withheld) && self.state != State::Redeeming
+    }
+
     /// When the record itself may go.
     pub fn removable_at(&self, times: &Times) -> UnixTime {
         let kept = self.expires_at.plus_seconds(times.retention_seconds);
@@ -199,6 +212,11 @@ impl Bundle {
     pub fn turned(&self, state: State, times: &Times, now: UnixTime) -> Self {
         let mut turned = self.clone();
         turned.state = state;
+        if let (State::Redeeming, true, Some(redemption)) =
+            (self.state, state.is_final(), &mut turned.redemption)
+        {
+            redemption.is_withheld = true;
+        }
         turned.due = if state.is_final() {
             turned.removable_at(times)
         } else if state == State::Redeemed && turned.needs_content(times, now) {
@@ -224,6 +242,7 @@ mod tests {
             retry_window_seconds: 10,
             retention_seconds: 100,
             issue_lease_seconds: 5,
+            max_clock_step_seconds: 60,
         }
     }
 
@@ -254,6 +273,7 @@ mod tests {
                 operation_id: operation,
                 key: used,
                 at: at(20),
+                is_withheld: false,
             }),
             due: at(50),
         }
@@ -292,6 +312,18 @@ mod tests {
             on(State::Expired, key("k"), key("k"), 21),
             OnRedemption::Expired
         );
+    }
+
+    #[test]
+    fn what_ends_before_its_delivery_is_receipted_is_withheld() {
+        for end in [State::Revoked, State::Expired] {
+            let ended = |state| bundle(state, None).turned(end, &times(), at(21));
+            assert!(!ended(State::Redeeming).was_handed_out());
+            assert!(ended(State::Redeemed).was_handed_out());
+            let again = ended(State::Redeeming).turned(State::Expired, &times(), at(22));
+            assert!(!again.was_handed_out());
+        }
+        assert!(!bundle(State::Redeeming, None).was_handed_out());
     }
 
     #[test]

@@ -7,10 +7,10 @@ use cl_model::operation::OperationId;
 use cl_model::receipt::Draft;
 use cl_model::refusal::Refusal;
 use cl_model::time::UnixTime;
-use cl_model::urn::Alias;
+use cl_model::urn::{Alias, ReceiptId};
 use serde_json::Value;
 
-use super::bundle::Bundle;
+use super::bundle::{Bundle, State};
 
 /// The operations that the issuer writes receipts of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +56,7 @@ impl Writer<'_> {
         self.about(
             bundle,
             Operation::Issue,
+            Outcome::Success,
             "A bundle was issued for one recipient.",
         )
         .with_digests(decision, bundle.digest)
@@ -84,9 +85,29 @@ impl Writer<'_> {
         self.about(
             bundle,
             Operation::Deliver,
+            Outcome::Success,
             "A bundle was handed out to its recipient.",
         )
         .with_digests(bundle.digest, Digest::of_bytes(envelope))
+        .members()
+    }
+
+    /// A bundle was not handed out after all, whatever the receipt `delivery` says.
+    pub fn withheld(&self, bundle: &Bundle, delivery: &ReceiptId) -> Result<Vec<u8>, Refusal> {
+        let code = if bundle.state == State::Revoked {
+            "BUNDLE_REVOKED"
+        } else {
+            "BUNDLE_EXPIRED"
+        };
+        self.about(
+            bundle,
+            Operation::Deliver,
+            Outcome::Failure,
+            "A bundle ended before it was handed out, and was not.",
+        )
+        .superseding(delivery.as_str())
+        .with_digests(bundle.digest, Digest::of_json(&Value::Null))
+        .with_metadata("code", code)
         .members()
     }
 
@@ -102,7 +123,7 @@ impl Writer<'_> {
 
         let nobody = Alias::from_digest(Digest::of_bytes(self.operation_id.as_str().as_bytes()));
         let draft = match bundles {
-            [bundle] => self.about(bundle, Operation::Revoke, SUMMARY),
+            [bundle] => self.about(bundle, Operation::Revoke, Outcome::Success, SUMMARY),
             [first, others @ ..] if others.iter().all(|it| it.alias == first.alias) => {
                 self.draft(Operation::Revoke, &first.alias, Outcome::Success, SUMMARY)
             }
@@ -119,9 +140,10 @@ impl Writer<'_> {
         &'d self,
         bundle: &'d Bundle,
         operation: Operation,
+        outcome: Outcome,
         summary: &'d str,
     ) -> Draft<'d> {
-        self.draft(operation, &bundle.alias, Outcome::Success, summary)
+        self.draft(operation, &bundle.alias, outcome, summary)
             .about(
                 bundle.request.as_str(),
                 bundle.decision.as_str(),

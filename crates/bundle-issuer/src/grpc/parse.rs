@@ -6,7 +6,7 @@ use cl_model::object::{ContextRequest, ProtocolObject, Receipt};
 use cl_model::operation::{OperationId, TenantName};
 use cl_model::receipt;
 use cl_model::scalar::{Name, Reference};
-use cl_model::urn::{Alias, BundleId, DecisionId, ProvenanceRef};
+use cl_model::urn::{Alias, BundleId, DecisionId, MAX_ID_BYTES, ProvenanceRef};
 use cl_wire::bundle::v1 as wire;
 use cl_wire::bundle::v1::revoke_bundles_request as revoke_request;
 use cl_wire::field_path::FieldPath;
@@ -16,7 +16,6 @@ use crate::error::Error;
 use crate::service::{BundleKey, ConsumerReceiptCall, IssueCall, RedeemCall, RevokeCall};
 use crate::store::Target;
 
-const MAX_ID_BYTES: usize = 512;
 const MAX_KEY_BYTES: usize = 255;
 const MAX_RECEIPT_BYTES: usize = 65_536;
 const MAX_REASON_BYTES: usize = 128;

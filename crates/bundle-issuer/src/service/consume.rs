@@ -26,8 +26,7 @@ impl BundleIssuer {
     pub(crate) async fn record(&self, call: &ConsumerReceiptCall) -> Result<LogEntry, Error> {
         let stored = self.current(&call.key).await?;
         let bundle = &stored.bundle;
-        let was_handed_out = bundle.redemption.is_some() && bundle.state != State::Redeeming;
-        if !was_handed_out {
+        if !bundle.was_handed_out() {
             return Err(Error::BundleNotRedeemed);
         }
         if !is_within_contract(&call.receipt, bundle) {
@@ -67,7 +66,7 @@ impl BundleIssuer {
             }
             let next = read
                 .bundle
-                .turned(State::Consumed, &self.times, self.time.now());
+                .turned(State::Consumed, &self.times, self.time.read().now);
             let stored = blocking(&self.store, move |store| {
                 store.change(&Change {
                     read: &read,
@@ -78,8 +77,8 @@ impl BundleIssuer {
                 })
             });
             match stored.await {
-                Err(Error::Store(StoreError::Conflict)) => {}
-                result => return result,
+                Err(StoreError::Conflict) => {}
+                result => return Ok(result?),
             }
         }
         Err(StoreError::Conflict.into())

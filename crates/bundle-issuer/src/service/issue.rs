@@ -13,7 +13,7 @@ use cl_wire::grant::SignedGrant;
 use cl_wire::semantic::v1::ProjectClaimsRequest;
 use serde_json::json;
 
-use super::{ATTEMPTS, BundleIssuer};
+use super::{ATTEMPTS, BundleIssuer, Used};
 use crate::core::assembly::{Assembled, Assembly};
 use crate::core::bundle::{Bundle, State};
 use crate::core::disclosure;
@@ -21,8 +21,8 @@ use crate::core::evidence::Operation;
 use crate::error::{Error, Final, REVOKED};
 use crate::proxy::ProxyRefusal;
 use crate::store::{
-    Failed, Follow, Issue, NewBundle, OutboxEntry, StoreError, StoredBundle, StoredIssue, Target,
-    blocking,
+    Claim, Failed, Follow, Issue, NewBundle, OutboxEntry, StoreError, StoredBundle, StoredIssue,
+    Target, Use, blocking,
 };
 
 /// A call to issue.
@@ -47,13 +47,13 @@ struct Attempt<'a> {
     call: &'a IssueCall,
     grant: &'a VerifiedGrant,
     claim: Version,
-    operation: Digest,
+    operation: Use,
 }
 
 impl BundleIssuer {
     /// Issues the bundle of a decision, or returns the one that it has.
     pub(crate) async fn issue(&self, call: &IssueCall) -> Result<Issued, Error> {
-        let grant = self.verify(call, self.time.now())?;
+        let grant = self.verify(call, self.settled_now()?)?;
         let result = self.issue_under(call, &grant).await;
         let outcome = match &result {
             Ok(_) => "issued",
@@ -76,6 +76,12 @@ impl BundleIssuer {
         if grant.plan().tenant.as_str() != call.tenant.as_str() {
             return Err(Error::TenantMismatch);
         }
+        // What was revoked under it must be remembered for as long as it can be used.
+        let remembered = grant.scope().not_before.instant();
+        let remembered = remembered.plus_seconds(self.times.retention_seconds);
+        if remembered < grant.scope().expires_at.instant() {
+            return Err(Error::NoBundle(Final::of("GRANT_OUTLASTS_RETENTION")));
+        }
         Ok(grant)
     }
 
@@ -92,7 +98,7 @@ impl BundleIssuer {
     async fn try_issue(&self, call: &IssueCall, grant: &VerifiedGrant) -> Result<Issued, Error> {
         let decision = &grant.scope().decision_id;
         let read = self.standing(&call.tenant, decision).await?;
-        let now = self.time.now();
+        let now = self.settled_now()?;
         let replaces = match read {
             None => None,
             Some(StoredIssue { issue, version }) => match issue {
@@ -112,19 +118,29 @@ impl BundleIssuer {
         ];
         self.check_not_barred(&call.tenant, names).await?;
         let operation = content(decision);
-        self.check_operation(&call.tenant, &call.operation_id, operation)
-            .await?;
+        let used = self.check_operation(&call.tenant, &call.operation_id, operation);
+        if used.await? == Used::Forgotten {
+            return Err(Error::OperationTooOld);
+        }
         self.preflight(&call.tenant, Operation::Issue).await?;
         let until = now.plus_seconds(self.times.issue_lease_seconds);
+        let kept_until = grant.scope().expires_at.instant().max(until);
+        let kept_until = kept_until.plus_seconds(self.times.retention_seconds);
         let (tenant, named) = (call.tenant.clone(), decision.clone());
         let claim = blocking(&self.store, move |store| {
-            store.claim(&tenant, &named, replaces, until)
+            store.claim(&Claim {
+                tenant: &tenant,
+                decision: &named,
+                read: replaces,
+                until,
+                kept_until,
+            })
         });
         let attempt = Attempt {
             call,
             grant,
             claim: claim.await?,
-            operation,
+            operation: self.used_for(&call.operation_id, operation, now),
         };
         match self.attempt(&attempt).await {
             Ok(id) => self.issued(&call.tenant, &id).await,
@@ -157,7 +173,7 @@ impl BundleIssuer {
         let items = disclosure::read(answer.items, grant)
             .map_err(|_| Error::NoBundle(Final::of("PROXY_ANSWER_INVALID")))?;
         // Time has passed: a bundle must not begin after its grant has ended.
-        let now = self.time.now();
+        let now = self.settled_now()?;
         let assembled = Assembly {
             request: &call.request,
             grant,
@@ -175,11 +191,11 @@ impl BundleIssuer {
         // it leaves an outbox entry that makes the same bundle live.
         let names = Target::naming(&new.bundle);
         match blocking(&self.store, move |store| store.set_aside(&new)).await {
-            Err(Error::Store(StoreError::Conflict)) => {
+            Err(StoreError::Conflict) => {
                 self.check_not_barred(&call.tenant, names).await?;
                 Err(StoreError::Conflict.into())
             }
-            result => result.map(|()| id),
+            result => Ok(result.map(|()| id)?),
         }
     }
 
@@ -260,7 +276,8 @@ impl BundleIssuer {
         decision: &DecisionId,
     ) -> Result<Option<StoredIssue>, Error> {
         let (tenant, decision) = (tenant.clone(), decision.clone());
-        blocking(&self.store, move |store| store.issue(&tenant, &decision)).await
+        let issue = blocking(&self.store, move |store| store.issue(&tenant, &decision));
+        Ok(issue.await?)
     }
 
     /// A decision, an exchange or a source that was revoked gets no bundle.
@@ -273,7 +290,7 @@ impl BundleIssuer {
     }
 
     async fn fail(&self, attempt: &Attempt<'_>, code: &Final) -> Result<(), Error> {
-        let writer = self.writer(&attempt.call.operation_id, self.time.now());
+        let writer = self.writer(&attempt.call.operation_id, self.settled_now()?);
         let members = writer.not_issued(attempt.grant, code.as_str());
         let failed = Failed {
             decision: attempt.grant.scope().decision_id.clone(),

@@ -52,7 +52,7 @@ impl BundleIssuer {
         let stored = self.current(&call.key).await?;
         let key = call.idempotency_key.as_ref();
         let key = key.map(|key| Digest::of_bytes(key.as_bytes()));
-        let now = self.time.now();
+        let now = self.time.read().now;
         match stored.bundle.on_redemption(key, &self.times, now) {
             OnRedemption::Take => self.take(call, stored, key, now).await,
             OnRedemption::Finish => self.finish(call, &stored).await,
@@ -84,6 +84,7 @@ impl BundleIssuer {
             Used::New => {}
             // The same call twice at once, and the other one was faster.
             Used::Same => return Err(StoreError::Conflict.into()),
+            Used::Forgotten => return Err(Error::OperationTooOld),
         }
         self.preflight(tenant, Operation::Deliver).await?;
         // Read before the intent: without a key the content goes as soon as the receipt is durable.
@@ -93,6 +94,7 @@ impl BundleIssuer {
             operation_id: call.operation_id.clone(),
             key,
             at: now,
+            is_withheld: false,
         });
         let members = self
             .writer(&call.operation_id, now)
@@ -104,13 +106,14 @@ impl BundleIssuer {
             members: members.map_err(|_| Error::Internal)?,
             follow: Follow::Redeemed(next.id.clone()),
         };
+        let used = self.used_for(&call.operation_id, operation, now);
         // The commit point: of all redemptions of a bundle only one gets past it.
         let announced = blocking(&self.store, move |store| {
             store.change(&Change {
                 read: &read,
                 next: &next,
                 wipes: false,
-                announces: Some((&entry, operation)),
+                announces: Some((&entry, used)),
                 settles: None,
             })
         });
@@ -133,22 +136,31 @@ impl BundleIssuer {
         })
     }
 
-    /// Makes the receipt durable, and says whether the bundle may still leave after that.
+    /// Makes the receipt durable, and says whether the bundle may leave after that: whether it was
+    /// stored as handed out before it ended. What ends it later is found by its recipient's next
+    /// check.
     async fn settle_delivery(
         &self,
         call: &RedeemCall,
         operation_id: &OperationId,
     ) -> Result<(), Error> {
         self.outbox.settle(&call.key.tenant, operation_id).await?;
-        match self.current(&call.key).await?.bundle.state {
-            State::Redeemed | State::Consumed => Ok(()),
+        let key = call.key.clone();
+        let read = blocking(&self.store, move |store| store.bundle(&key.tenant, &key.id));
+        let bundle = read.await?.ok_or(Error::BundleNotFound)?.bundle;
+        if bundle.was_handed_out() {
+            return Ok(());
+        }
+        match bundle.state {
             State::Revoked => Err(Error::BundleRevoked),
             State::Expired => Err(Error::BundleExpired),
-            State::Pending | State::Live | State::Redeeming => Err(Error::RedemptionInProgress),
+            State::Pending | State::Live | State::Redeeming | State::Redeemed | State::Consumed => {
+                Err(Error::RedemptionInProgress)
+            }
         }
     }
 
-    async fn content(&self, call: &RedeemCall) -> Result<Option<Content>, Error> {
+    async fn content(&self, call: &RedeemCall) -> Result<Option<Content>, StoreError> {
         let key = call.key.clone();
         blocking(&self.store, move |store| {
             store.content(&key.tenant, &key.id)

@@ -49,23 +49,30 @@ impl BundleIssuer {
     async fn try_revoke(&self, call: &RevokeCall) -> Result<u32, Error> {
         let operation = content(call);
         let used = self.check_operation(&call.tenant, &call.operation_id, operation);
-        if used.await? == Used::Same {
+        let used = used.await?;
+        if used == Used::Same {
             self.outbox.settle(&call.tenant, &call.operation_id).await?;
             return Ok(0);
         }
+        let now = self.time.read().now;
         // From here on no bundle comes to carry the name, so that those found below are all. A crash
         // in between leaves it barred, and the repeat of the call ends what carries it.
         let (tenant, target) = (call.tenant.clone(), call.target.clone());
-        blocking(&self.store, move |store| store.bar(&tenant, &target)).await?;
+        let until = now.plus_seconds(self.times.retention_seconds);
+        blocking(&self.store, move |store| store.bar(&tenant, &target, until)).await?;
         let found = self.found(call).await?;
         if found.is_empty() && matches!(call.target, Target::Bundle(_)) {
             return Err(Error::BundleNotFound);
         }
-        let now = self.time.now();
         let bundles = ended(found, |bundle| {
             bundle.turned(State::Revoked, &self.times, now)
         });
+        if bundles.is_empty() && used == Used::Forgotten {
+            // Whatever it was to end has ended: a second receipt would tell of nothing.
+            return Ok(0);
+        }
         let entry = self.entry(call, &bundles, operation, now)?;
+        let operation = self.used_for(&call.operation_id, operation, now);
         let count = u32::try_from(bundles.len()).unwrap_or(u32::MAX);
         let stored = blocking(&self.store, move |store| {
             store.revoke(&Revocation {
@@ -80,7 +87,7 @@ impl BundleIssuer {
     }
 
     /// The bundles that carry the name, whatever their state.
-    async fn found(&self, call: &RevokeCall) -> Result<Vec<StoredBundle>, Error> {
+    async fn found(&self, call: &RevokeCall) -> Result<Vec<StoredBundle>, StoreError> {
         let call = call.clone();
         blocking(&self.store, move |store| {
             let mut found = Vec::new();

@@ -5,9 +5,10 @@
 //! tenant  bundle     private(id)                          -> the bundle without its content
 //! tenant  content    private(id)                          -> what goes to the recipient
 //! tenant  carries    private(alias or source) private(id) -> id
-//! tenant  barred     private(decision, alias or source)   -> nothing
+//! tenant  barred     private(decision, alias or source)   -> until when
 //! tenant  operation  private(id)                          -> digest of what it was used for
 //! process due        number(time) public(tenant) private(id) -> tenant, id
+//! process kept       number(time) public(tenant) number(kind) private(name) -> what ends then
 //! process outbox     public(tenant) private(operation id) -> receipt to write
 //! process clock                                           -> the latest time that was stored
 //! ```
@@ -24,10 +25,11 @@ use cl_model::operation::{OperationId, TenantName};
 use cl_model::time::UnixTime;
 use cl_model::urn::{BundleId, DecisionId};
 
+use super::kept::{self, Kept, What};
 use super::records;
 use super::{
-    Change, Due, Failed, Issue, NewBundle, OutboxEntry, OutboxPage, Place, Revocation, Store,
-    StoreError, StoredBundle, StoredIssue, Target,
+    Change, Claim, Due, Failed, Issue, NewBundle, OutboxEntry, OutboxPage, Place, Revocation,
+    Store, StoreError, StoredBundle, StoredIssue, Target, Use,
 };
 use crate::core::assembly::Content;
 use crate::core::bundle::Bundle;
@@ -76,18 +78,17 @@ impl Store for KvStore {
             .transpose()
     }
 
-    fn claim(
-        &self,
-        tenant: &TenantName,
-        decision: &DecisionId,
-        read: Option<Version>,
-        until: UnixTime,
-    ) -> Result<Version, StoreError> {
-        let target = issue_key(tenant, decision)?;
+    fn claim(&self, claim: &Claim<'_>) -> Result<Version, StoreError> {
+        let target = issue_key(claim.tenant, claim.decision)?;
         let changes = Changes::new()
-            .require(&target, as_read(read))
-            .put(target, records::encode_issue(&Issue::Taken(until)));
-        let versions = self.apply(&changes)?;
+            .require(&target, as_read(claim.read))
+            .put(target, records::encode_issue(&Issue::Taken(claim.until)));
+        let kept = Kept {
+            tenant: claim.tenant.clone(),
+            what: What::Issue(claim.decision.clone()),
+            until: claim.kept_until,
+        };
+        let versions = self.apply(&kept.index(changes))?;
         versions.first().copied().ok_or(StoreError::Corrupt)
     }
 
@@ -129,7 +130,7 @@ impl Store for KvStore {
             .put(content_key(bundle)?, records::encode_content(&new.content))
             .put(due_key(bundle), records::encode_due(bundle));
         for name in Target::naming(bundle) {
-            let barred = key(tenant, BARRED)?.private(name.as_str());
+            let barred = bar_key(tenant, name.as_str())?;
             changes = changes.require(barred, Precondition::Absent);
         }
         for carried in carried(bundle)? {
@@ -140,10 +141,9 @@ impl Store for KvStore {
     }
 
     fn is_barred(&self, tenant: &TenantName, names: &[Target]) -> Result<bool, StoreError> {
-        let barred = names.iter().map(|name| {
-            let key = key(tenant, BARRED)?.private(name.as_str());
-            Ok(key.into())
-        });
+        let barred = names
+            .iter()
+            .map(|name| Ok(bar_key(tenant, name.as_str())?.into()));
         let barred = barred.collect::<Result<Vec<_>, StoreError>>()?;
         Ok(self.sealed.get_many(&barred)?.iter().any(Option::is_some))
     }
@@ -234,13 +234,19 @@ impl Store for KvStore {
         }
     }
 
-    fn bar(&self, tenant: &TenantName, target: &Target) -> Result<(), StoreError> {
+    fn bar(&self, tenant: &TenantName, target: &Target, until: UnixTime) -> Result<(), StoreError> {
         match target {
             // Its decision has had its bundle, and gets no other one.
             Target::Bundle(_) => Ok(()),
             Target::Decision(_) | Target::Alias(_) | Target::Source(_) => {
-                let barred = key(tenant, BARRED)?.private(target.as_str());
-                self.apply(&Changes::new().put(barred, []))?;
+                let barred = bar_key(tenant, target.as_str())?;
+                let changes = Changes::new().put(barred, records::encode_time(until));
+                let kept = Kept {
+                    tenant: tenant.clone(),
+                    what: What::Bar(target.as_str().to_owned()),
+                    until,
+                };
+                self.apply(&kept.index(changes))?;
                 Ok(())
             }
         }
@@ -260,8 +266,7 @@ impl Store for KvStore {
         tenant: &TenantName,
         operation_id: &OperationId,
     ) -> Result<Option<Digest>, StoreError> {
-        let target = key(tenant, OPERATION)?.private(operation_id.as_str());
-        let found = self.sealed.get(target)?;
+        let found = self.sealed.get(operation_key(tenant, operation_id)?)?;
         found
             .map(|opened| records::decode_digest(&opened.value))
             .transpose()
@@ -287,6 +292,10 @@ impl Store for KvStore {
     fn forget(&self, due: &Due) -> Result<(), StoreError> {
         self.apply(&Changes::new().delete(&due.place))?;
         Ok(())
+    }
+
+    fn sweep(&self, now: UnixTime, limit: usize) -> Result<usize, StoreError> {
+        kept::sweep(&self.sealed, now, limit)
     }
 
     fn outstanding(
@@ -350,17 +359,19 @@ impl Store for KvStore {
 }
 
 /// Adds an operation that must be new, and its receipt.
-fn announced(
-    changes: Changes,
-    entry: &OutboxEntry,
-    operation: Digest,
-) -> Result<Changes, StoreError> {
-    let used = key(&entry.tenant, OPERATION)?.private(entry.operation_id.as_str());
+fn announced(changes: Changes, entry: &OutboxEntry, operation: Use) -> Result<Changes, StoreError> {
+    let used = operation_key(&entry.tenant, &entry.operation_id)?;
     let outbox = outbox_key(&entry.tenant, &entry.operation_id);
-    Ok(changes
+    let kept = Kept {
+        tenant: entry.tenant.clone(),
+        what: What::Operation(entry.operation_id.clone()),
+        until: operation.kept_until,
+    };
+    let changes = changes
         .require(&used, Precondition::Absent)
-        .put(used, operation.as_bytes().as_slice())
-        .put(outbox, records::encode_outbox(entry)))
+        .put(used, operation.content.as_bytes().as_slice())
+        .put(outbox, records::encode_outbox(entry));
+    Ok(kept.index(changes))
 }
 
 /// Adds another state of a bundle, and when that needs a look.
@@ -394,8 +405,16 @@ fn key(tenant: &TenantName, kind: Kind) -> Result<Key, StoreError> {
     Ok(tenant.key(kind))
 }
 
-fn issue_key(tenant: &TenantName, decision: &DecisionId) -> Result<Key, StoreError> {
+pub(super) fn issue_key(tenant: &TenantName, decision: &DecisionId) -> Result<Key, StoreError> {
     Ok(key(tenant, ISSUE)?.private(decision.as_str()))
+}
+
+pub(super) fn operation_key(tenant: &TenantName, id: &OperationId) -> Result<Key, StoreError> {
+    Ok(key(tenant, OPERATION)?.private(id.as_str()))
+}
+
+pub(super) fn bar_key(tenant: &TenantName, name: &str) -> Result<Key, StoreError> {
+    Ok(key(tenant, BARRED)?.private(name))
 }
 
 fn content_key(bundle: &Bundle) -> Result<Key, StoreError> {

@@ -72,6 +72,8 @@ pub(super) struct RedemptionRecord {
     key: Option<String>,
     #[prost(int64, tag = "3")]
     at_ms: i64,
+    #[prost(bool, tag = "4")]
+    is_withheld: bool,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -175,6 +177,7 @@ pub(super) fn encode_bundle(bundle: &Bundle) -> Vec<u8> {
             operation_id: redemption.operation_id.as_str().to_owned(),
             key: redemption.key.map(|key| key.to_string()),
             at_ms: redemption.at.milliseconds(),
+            is_withheld: redemption.is_withheld,
         }),
         due_ms: bundle.due.milliseconds(),
         issued_by: bundle.issued_by.as_str().to_owned(),
@@ -225,6 +228,7 @@ impl RedemptionRecord {
             operation_id: OperationId::parse(&self.operation_id)?,
             key,
             at: UnixTime::from_milliseconds(self.at_ms),
+            is_withheld: self.is_withheld,
         })
     }
 }
@@ -330,6 +334,6 @@ pub(super) fn decode_time(value: &[u8]) -> Result<UnixTime, StoreError> {
     Ok(UnixTime::from_milliseconds(i64::from_be_bytes(bytes)))
 }
 
-fn decode<M: Message + Default>(value: &[u8]) -> Result<M, StoreError> {
+pub(super) fn decode<M: Message + Default>(value: &[u8]) -> Result<M, StoreError> {
     M::decode(value).map_err(|_| StoreError::Corrupt)
 }

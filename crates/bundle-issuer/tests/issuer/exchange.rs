@@ -33,9 +33,16 @@ pub(crate) fn bytes(value: &Value) -> Vec<u8> {
     canonical::to_text(value).into_bytes()
 }
 
-/// An operation id, different for each number.
+/// An operation id made at [`NOW_MS`], different for each number.
 pub(crate) fn operation(number: u32) -> String {
-    format!("urn:cl:operation:01890000-0000-7000-8000-{number:012x}")
+    operation_made_at(NOW_MS, number)
+}
+
+/// An operation id made at a time.
+pub(crate) fn operation_made_at(unix_ms: i64, number: u32) -> String {
+    let time = format!("{unix_ms:012x}");
+    let (high, low) = time.split_at(8);
+    format!("urn:cl:operation:{high}-{low}-7000-8000-{number:012x}")
 }
 
 pub(crate) fn signing_key(kid: &str, byte: u8) -> SigningKey {

@@ -44,6 +44,8 @@ pub(crate) const TIMES: Times = Times {
     retry_window_seconds: 120,
     retention_seconds: 3600,
     issue_lease_seconds: 30,
+    // The clock of most tests jumps as it likes.
+    max_clock_step_seconds: 1_000_000_000,
 };
 
 /// The peers of an issuer.
@@ -94,6 +96,7 @@ pub(crate) struct World {
     pub(crate) peers: Peers,
     pub(crate) clock: ManualClock,
     pub(crate) memory: MemoryEngine,
+    pub(crate) times: Times,
 }
 
 impl World {
@@ -103,6 +106,7 @@ impl World {
             peers: Peers::new(manual(&clock)).await,
             clock,
             memory: MemoryEngine::new(),
+            times: TIMES,
         }
     }
 
@@ -135,7 +139,7 @@ impl World {
             proxy: Arc::new(GrpcProxy::new(proxy)),
             trust: Trust::load(trust).unwrap(),
             keys: keys(),
-            times: TIMES,
+            times: self.times,
             sweep_interval: Duration::from_millis(20),
             clock: Arc::new(self.clock.clone()),
             own: credentials.own().id,
@@ -268,11 +272,19 @@ impl Calls {
     }
 
     pub(crate) async fn revoke(&self, target: Target, number: u32) -> Result<u32, Status> {
+        self.revoke_as(target, operation(number)).await
+    }
+
+    pub(crate) async fn revoke_as(
+        &self,
+        target: Target,
+        operation_id: String,
+    ) -> Result<u32, Status> {
         let message = RevokeBundlesRequest {
             tenant: TENANT.to_owned(),
             target: Some(target),
             reason: "subject.erased".to_owned(),
-            operation_id: operation(number),
+            operation_id,
         };
         let mut engine = self.engine.clone();
         let answer = within("a revocation", engine.revoke_bundles(message)).await?;

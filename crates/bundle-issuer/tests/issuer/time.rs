@@ -1,7 +1,8 @@
-//! What time does, and what a clock that steps back does not.
+//! What time does, and what a clock that steps back or jumps ahead does not.
 
 use cl_kv::{Engine, Scan};
 use cl_wire::bundle::v1::BundleState;
+use tokio::time::Instant;
 use tonic::Code;
 
 use crate::exchange::{Exchange, NOW_MS};
@@ -9,7 +10,7 @@ use crate::serving::{eventually, refusal, refused};
 use crate::support::{TIMES, World};
 
 /// How many records there are whose kind has this name, without opening them.
-fn records(world: &World, kind: &str) -> usize {
+pub(crate) fn records(world: &World, kind: &str) -> usize {
     let entries = world.memory.scan(&Scan::new([], usize::MAX)).unwrap();
     let name = [kind.as_bytes(), &[0, 1]].concat();
     let has = |key: &[u8]| key.windows(name.len()).any(|it| it == name);
@@ -113,4 +114,65 @@ async fn the_state_is_kept_for_its_retention_and_then_gone() {
     }
     let missing = refused(Code::NotFound, "BUNDLE_NOT_FOUND");
     assert_eq!(refusal(running.check(&bundle_ref).await), missing);
+}
+
+const HOUR_MS: i64 = 3_600_000;
+
+/// A world whose issuers believe a clock that steps ahead by so many seconds at once.
+async fn sceptical(exchange: &Exchange, max_step_seconds: u64) -> World {
+    let mut world = World::with(exchange).await;
+    world.times.max_clock_step_seconds = max_step_seconds;
+    world
+}
+
+#[tokio::test]
+async fn a_jump_ahead_that_is_taken_back_ends_nothing() {
+    let exchange = Exchange::new("r1");
+    // Longer than this test: the jump never lasts.
+    let world = sceptical(&exchange, 1000).await;
+    let running = world.start().await;
+    let bundle_ref = running.issued(&exchange).await;
+    eventually("a first time", || stored_time(&world).is_some()).await;
+    world.clock.advance(HOUR_MS);
+    let unsettled = refused(Code::Unavailable, "CLOCK_UNSETTLED");
+    assert_eq!(refusal(running.check(&bundle_ref).await), unsettled);
+    assert_eq!(
+        refusal(running.redeem(&bundle_ref, None, 2).await),
+        unsettled
+    );
+    assert_eq!(refusal(running.issue(&exchange).await), unsettled);
+    // Neither a sweep nor a restart makes it true.
+    let stored = stored_time(&world);
+    eventually("a sweep", || stored_time(&world) != stored).await;
+    running.kill().await;
+    let again = world.start().await;
+    assert_eq!(refusal(again.check(&bundle_ref).await), unsettled);
+    assert_eq!(records(&world, "content"), 1);
+    world.clock.advance(-HOUR_MS);
+    assert_eq!(again.check(&bundle_ref).await.unwrap(), BundleState::Live);
+    again.redeem(&bundle_ref, None, 3).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_jump_ahead_that_lasts_ends_what_it_ends_for_good() {
+    let exchange = Exchange::new("r1");
+    let world = sceptical(&exchange, 1).await;
+    let running = world.start().await;
+    let bundle_ref = running.issued(&exchange).await;
+    let jumped = Instant::now();
+    eventually("the sweep", || {
+        let since = i64::try_from(jumped.elapsed().as_millis()).unwrap();
+        world.clock.set(NOW_MS + HOUR_MS + since);
+        records(&world, "content") == 0
+    })
+    .await;
+    world.clock.set(NOW_MS);
+    assert_eq!(
+        running.check(&bundle_ref).await.unwrap(),
+        BundleState::Expired
+    );
+    running.kill().await;
+    let again = world.start().await;
+    let expired = refused(Code::FailedPrecondition, "BUNDLE_EXPIRED");
+    assert_eq!(refusal(again.redeem(&bundle_ref, None, 2).await), expired);
 }

@@ -6,12 +6,13 @@ use cl_model::scalar::Reference;
 use cl_wire::policy::v1::authenticated_facts::BoundKey;
 use cl_wire::policy::v1::{Assurance, AuthenticatedFacts, AuthenticationMethod};
 use data_encoding::BASE64URL_NOPAD;
+use http::Extensions;
 
 use super::Refused;
 use super::scope::{Scope, Scopes};
 
 /// A tenant: 1 to 63 characters of `a-z`, `0-9` and `-`.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct TenantName(String);
 
 impl TenantName {
@@ -57,6 +58,14 @@ pub struct Caller {
 }
 
 impl Caller {
+    /// The caller that was authenticated before a call's body was read, if the credential is good
+    /// for operations of this scope.
+    pub(crate) fn of(extensions: &Extensions, needed: Scope) -> Result<Self, Refused> {
+        let caller = extensions.get::<Self>().ok_or(Refused::NoCredential)?;
+        caller.check(needed)?;
+        Ok(caller.clone())
+    }
+
     /// Whose request it is.
     pub fn tenant(&self) -> &TenantName {
         &self.tenant

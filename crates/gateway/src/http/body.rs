@@ -1,10 +1,19 @@
-//! A request's body, whole and bounded.
+//! A request's body, whole and bounded in size and time.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
+use cl_host::BoxError;
 use http::HeaderMap;
 use http::header::CONTENT_LENGTH;
+use http_body::{Frame, SizeHint};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+
+use tokio::time::Sleep;
+use tonic::{Code, Status};
 
 use crate::error::{Binding, Error};
 use crate::service::{Document, Submittable};
@@ -30,6 +39,52 @@ async fn read(headers: &HeaderMap, body: Body, max_bytes: usize) -> Result<Bytes
     match Limited::new(body, max_bytes).collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(Error::DocumentTooLarge),
-        Err(_) => Err(Binding::BodyIncomplete.into()),
+        Err(error) => {
+            let is_late = Status::from_error(error).code() == Code::DeadlineExceeded;
+            Err(if is_late {
+                Error::DeadlineExceeded
+            } else {
+                Binding::BodyIncomplete.into()
+            })
+        }
+    }
+}
+
+/// A body that ends with an error if it takes too long: what a call holds meanwhile is others'.
+pub(super) struct PromptBody {
+    body: Body,
+    end: Pin<Box<Sleep>>,
+}
+
+impl PromptBody {
+    pub(super) fn new(body: Body, max_time: Duration) -> Self {
+        Self {
+            body,
+            end: Box::pin(tokio::time::sleep(max_time)),
+        }
+    }
+}
+
+impl http_body::Body for PromptBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(context) {
+            return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
+        }
+        let late = || Some(Err(Error::DeadlineExceeded.to_status(None).into()));
+        self.end.as_mut().poll(context).map(|()| late())
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }

@@ -11,7 +11,7 @@ use super::{
     BUNDLES, Door, RECEIPTS, RECEIPTS_OF_BUNDLE, STATUS_OF_BUNDLE, body, check_submission, id_in,
     key, negotiation, only,
 };
-use crate::auth::Scope;
+use crate::auth::{Caller, Scope};
 use crate::error::{Binding, Error};
 use crate::grpc;
 
@@ -29,7 +29,7 @@ pub(super) fn redeeming() -> MethodRouter<Arc<Door>> {
 async fn redeem(State(door): State<Arc<Door>>, request: Request) -> Response {
     let (parts, _body) = request.into_parts();
     let answer = async {
-        let caller = door.caller(&parts, Scope::Redeem)?;
+        let caller = Caller::of(&parts.extensions, Scope::Redeem)?;
         negotiation::check_version(&parts.headers)?;
         let form = negotiation::bundle_form(&parts.headers)?;
         let key = key(&parts.headers)?;
@@ -47,7 +47,7 @@ async fn redeem(State(door): State<Arc<Door>>, request: Request) -> Response {
 pub(super) async fn check(State(door): State<Arc<Door>>, request: Request) -> Response {
     let (parts, _body) = request.into_parts();
     let answer = async {
-        let caller = door.caller(&parts, Scope::Redeem)?;
+        let caller = Caller::of(&parts.extensions, Scope::Redeem)?;
         negotiation::check_version(&parts.headers)?;
         negotiation::check_accept(&parts.headers)?;
         let bundle = bundle_in(parts.uri.path(), STATUS_OF_BUNDLE)?;
@@ -64,7 +64,7 @@ pub(super) async fn check(State(door): State<Arc<Door>>, request: Request) -> Re
 pub(super) async fn record(State(door): State<Arc<Door>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let answer = async {
-        let caller = door.caller(&parts, Scope::WriteReceipts)?;
+        let caller = Caller::of(&parts.extensions, Scope::WriteReceipts)?;
         let key = check_submission(&parts.headers)?;
         let bundle = bundle_in(parts.uri.path(), RECEIPTS_OF_BUNDLE)?;
         let document = body::document(&parts.headers, body).await?;
@@ -82,7 +82,7 @@ pub(super) async fn record(State(door): State<Arc<Door>>, request: Request) -> R
 pub(super) async fn receipt(State(door): State<Arc<Door>>, request: Request) -> Response {
     let (parts, _body) = request.into_parts();
     let answer = async {
-        let caller = door.caller(&parts, Scope::ReadReceipts)?;
+        let caller = Caller::of(&parts.extensions, Scope::ReadReceipts)?;
         negotiation::check_version(&parts.headers)?;
         negotiation::check_accept(&parts.headers)?;
         let id = id_in(parts.uri.path(), RECEIPTS, "", ReceiptId::parse);
@@ -99,7 +99,7 @@ pub(super) async fn receipt(State(door): State<Arc<Door>>, request: Request) -> 
 pub(super) async fn propose(State(door): State<Arc<Door>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let answer = async {
-        let caller = door.caller(&parts, Scope::ProposeMemory)?;
+        let caller = Caller::of(&parts.extensions, Scope::ProposeMemory)?;
         let key = check_submission(&parts.headers)?;
         let document = body::document(&parts.headers, body).await?;
         let deadline = grpc::deadline(&parts.extensions);

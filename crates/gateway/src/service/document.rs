@@ -5,15 +5,13 @@ use cl_model::json::{self, Limits};
 use cl_model::object::{ContextRequest, MemoryUpdateProposal, ProtocolObject, Receipt};
 use cl_model::policy::Asked;
 use cl_model::refusal::{Code, Refusal};
+use cl_model::urn::MAX_ID_BYTES;
 use cl_model::{canonical, memory, receipt};
 use serde_json::Value;
 
 use crate::error::Error;
 use crate::proposals::MAX_PROPOSAL_BYTES;
 use crate::receipts::MAX_RECEIPT_BYTES;
-
-/// The longest request id: every receipt of the exchange names it, and has a limit of its own.
-const MAX_ID_BYTES: usize = 512;
 
 /// What a caller may send.
 pub(crate) trait Submittable: Sized {

@@ -7,9 +7,8 @@ use cl_model::urn::BundleId;
 
 use super::Gateway;
 use crate::auth::Caller;
-use crate::error::Error;
+use crate::error::{Error, Peer};
 use crate::idempotency::{Fingerprint, IdempotencyKey, OperationId, Record};
-use crate::peer::Peer;
 use crate::store::{Place, Store, StoreError, blocking};
 
 /// How often a call looks again when others change the same record.

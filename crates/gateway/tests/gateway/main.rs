@@ -16,6 +16,7 @@ mod documents;
 mod engine;
 mod exchange;
 mod faults;
+mod flood;
 mod idempotency;
 mod limits;
 mod outages;

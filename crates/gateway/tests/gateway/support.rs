@@ -10,6 +10,7 @@ use std::time::Duration;
 use cl_gateway::Deps;
 use cl_gateway::bundles::Bundles;
 use cl_gateway::engine::Engine;
+use cl_gateway::in_flight::CallLimits;
 use cl_gateway::keyfile::KeySetFile;
 use cl_gateway::proposals::Proposals;
 use cl_gateway::receipts::Receipts;
@@ -133,6 +134,8 @@ pub(crate) struct Options {
     /// Whether the gateway is told where the services are that recipients need.
     pub(crate) is_for_recipients: bool,
     pub(crate) max_in_flight: usize,
+    pub(crate) max_in_flight_per_caller: usize,
+    pub(crate) max_body_time: Duration,
     pub(crate) max_call: Duration,
     pub(crate) public_url: Option<String>,
     pub(crate) kv: Option<Arc<dyn KvEngine>>,
@@ -144,6 +147,8 @@ impl Default for Options {
             tokens: true,
             is_for_recipients: true,
             max_in_flight: 64,
+            max_in_flight_per_caller: 64,
+            max_body_time: HANG,
             max_call: HANG,
             public_url: None,
             kv: None,
@@ -293,7 +298,11 @@ impl World {
             ids: Arc::new(SystemIds::new(clock)),
             issuer: Issuer::new("urn:cl:gateway:test").unwrap(),
             public_url: options.public_url,
-            max_in_flight: options.max_in_flight,
+            call_limits: CallLimits {
+                max_in_flight: options.max_in_flight,
+                max_in_flight_per_caller: options.max_in_flight_per_caller,
+            },
+            max_body_time: options.max_body_time,
             meter: telemetry.meter(),
             shutdown: shutdown.clone(),
             tasks: tasks.clone(),

@@ -6,9 +6,7 @@ use cl_model::document::read_canonical;
 use cl_model::object::{ContextRequest, ProtocolObject};
 use cl_model::policy::{Asked, Snapshot};
 use cl_model::refusal::{Code, Refusal};
-
-/// The longest request id: every receipt of the exchange names it, and has a limit of its own.
-const MAX_ID_BYTES: usize = 512;
+use cl_model::urn::MAX_ID_BYTES;
 
 /// A request that fits its closed schema, with its exact bytes.
 #[derive(Clone)]

@@ -5,7 +5,7 @@ use cl_host::identity::SpiffeId;
 use cl_model::digest::Digest;
 use cl_model::policy::Assurance;
 use cl_model::scalar::Reference;
-use cl_model::urn::{DecisionId, RequestId};
+use cl_model::urn::{DecisionId, MAX_ID_BYTES, RequestId};
 use cl_wire::field_path::FieldPath;
 use cl_wire::policy::v1 as wire;
 use cl_wire::policy::v1::authenticated_facts;
@@ -20,7 +20,6 @@ use crate::store::RequestKey;
 
 const DEFAULT_PAGE_SIZE: usize = 100;
 const MAX_PAGE_SIZE: usize = 1000;
-const MAX_ID_BYTES: usize = 512;
 
 pub(super) fn submission(
     message: wire::SubmitRequestRequest,

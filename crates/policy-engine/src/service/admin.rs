@@ -80,7 +80,7 @@ impl PolicyEngine {
             name,
             expires_at: read.snapshot.expires_at(),
             now,
-            content,
+            operation: self.used_for(operation_id, content, now),
             entry: self.snapshot_entry(
                 tenant,
                 Operation::PutSnapshot,
@@ -190,7 +190,7 @@ impl PolicyEngine {
             snapshot,
             current,
             now,
-            content,
+            operation: self.used_for(operation_id, content, now),
         };
         blocking(&self.store, move |store| store.activate(&activation)).await?;
         let stored = self.stored_snapshot(tenant, digest).await?;
@@ -259,7 +259,8 @@ impl PolicyEngine {
                 now: self.now(),
             };
             let entry = self.entry(tenant, &evidence, None)?;
-            let begin = blocking(&self.store, move |store| store.begin(content, &entry));
+            let used = self.used_for(operation_id, content, self.now());
+            let begin = blocking(&self.store, move |store| store.begin(used, &entry));
             match begin.await {
                 // The same call, twice at once: one of them has stored the entry.
                 Err(StoreError::Conflict) => {

@@ -10,6 +10,7 @@
 //! tenant  decision   private(id)                          -> decision with its inputs and grant
 //! tenant  operation  private(id)                          -> digest of what it was used for
 //! process outbox     public(tenant) private(operation id) -> receipt to write
+//! process kept       number(time) public(tenant) number(kind) private(id) -> what ends then
 //! process unissued   public(tenant) private(principal) private(id) -> request to issue for
 //! ```
 
@@ -20,12 +21,14 @@ use cl_kv::{
     Version,
 };
 use cl_model::digest::Digest;
+use cl_model::time::UnixTime;
 
+use super::kept::{self, Kept, What};
 use super::records::{self, RequestState};
 use super::{
     AboutSnapshot, Activation, Active, Conclusion, NewDecision, OutboxEntry, OutboxPage, Place,
     PutSnapshot, RecordedDecision, RequestKey, SnapshotPage, Store, StoreError, StoredRequest,
-    StoredSnapshot, UnissuedPage,
+    StoredSnapshot, UnissuedPage, Use,
 };
 use crate::core::operation::{OperationId, TenantName};
 use crate::core::state::{Standing, State};
@@ -74,15 +77,20 @@ impl KvStore {
     /// Adds an operation that must be new, and its receipt.
     fn with_operation(
         changes: Changes,
-        content: Digest,
+        operation: Use,
         entry: &OutboxEntry,
     ) -> Result<Changes, StoreError> {
-        let operation = key(&entry.tenant, OPERATION)?.private(entry.operation_id.as_str());
+        let used = operation_key(&entry.tenant, &entry.operation_id)?;
         let outbox = outbox_key(&entry.tenant, &entry.operation_id);
-        Ok(changes
-            .require(&operation, Precondition::Absent)
-            .put(operation, content.as_bytes().as_slice())
-            .put(outbox, records::encode_outbox(entry)))
+        let kept = Kept {
+            what: What::Operation(entry.tenant.clone(), entry.operation_id.clone()),
+            until: operation.kept_until,
+        };
+        let changes = changes
+            .require(&used, Precondition::Absent)
+            .put(used, operation.content.as_bytes().as_slice())
+            .put(outbox, records::encode_outbox(entry));
+        Ok(kept.index(changes))
     }
 
     /// Stores another state of a request that needs no bundle any more.
@@ -204,7 +212,7 @@ impl Store for KvStore {
             .put(version, digest)
             .put(key(tenant, ORDER)?.number(place), digest)
             .put(count_key, (count + 1).to_be_bytes());
-        self.apply(&Self::with_operation(changes, put.content, &put.entry)?)
+        self.apply(&Self::with_operation(changes, put.operation, &put.entry)?)
     }
 
     fn activate(&self, activation: &Activation) -> Result<(), StoreError> {
@@ -220,7 +228,7 @@ impl Store for KvStore {
             .require(&snapshot, Precondition::Unchanged(read.version))
             .put(active, about.digest.as_bytes().as_slice())
             .put(snapshot, records::encode_snapshot(&read.bytes, &about));
-        self.apply(&Self::with_operation(changes, activation.content, entry)?)
+        self.apply(&Self::with_operation(changes, activation.operation, entry)?)
     }
 
     fn request(&self, request: &RequestKey) -> Result<Option<StoredRequest>, StoreError> {
@@ -261,7 +269,12 @@ impl Store for KvStore {
         if new.issue.is_some() {
             changes = changes.put(unissued_key(&new.key), records::encode_key(&new.key));
         }
-        self.apply(&Self::with_operation(changes, new.content, &new.entry)?)
+        let kept = Kept {
+            what: What::Decision(new.key.clone(), new.decision_id.clone()),
+            until: new.kept_until,
+        };
+        let changes = kept.index(changes);
+        self.apply(&Self::with_operation(changes, new.operation, &new.entry)?)
     }
 
     fn expire(&self, request: &RequestKey, read: &StoredRequest) -> Result<(), StoreError> {
@@ -307,11 +320,15 @@ impl Store for KvStore {
         tenant: &TenantName,
         operation_id: &OperationId,
     ) -> Result<Option<Digest>, StoreError> {
-        self.digest_at(key(tenant, OPERATION)?.private(operation_id.as_str()))
+        self.digest_at(operation_key(tenant, operation_id)?)
     }
 
-    fn begin(&self, content: Digest, entry: &OutboxEntry) -> Result<(), StoreError> {
-        self.apply(&Self::with_operation(Changes::new(), content, entry)?)
+    fn begin(&self, operation: Use, entry: &OutboxEntry) -> Result<(), StoreError> {
+        self.apply(&Self::with_operation(Changes::new(), operation, entry)?)
+    }
+
+    fn sweep(&self, now: UnixTime, limit: usize) -> Result<usize, StoreError> {
+        kept::sweep(&self.sealed, now, limit)
     }
 
     fn outstanding(
@@ -367,13 +384,13 @@ fn snapshot_key(tenant: &TenantName, digest: Digest) -> Result<Key, StoreError> 
     Ok(key(tenant, SNAPSHOT)?.private(digest.as_bytes()))
 }
 
-fn request_key(request: &RequestKey) -> Result<Key, StoreError> {
+pub(super) fn request_key(request: &RequestKey) -> Result<Key, StoreError> {
     Ok(key(&request.tenant, REQUEST)?
         .private(request.principal.as_str())
         .private(request.id.as_str()))
 }
 
-fn unissued_key(request: &RequestKey) -> Key {
+pub(super) fn unissued_key(request: &RequestKey) -> Key {
     Tenant::process()
         .key(UNISSUED)
         .public(request.tenant.as_str())
@@ -381,7 +398,11 @@ fn unissued_key(request: &RequestKey) -> Key {
         .private(request.id.as_str())
 }
 
-fn decision_key(tenant: &TenantName, id: &str) -> Result<Key, StoreError> {
+pub(super) fn operation_key(tenant: &TenantName, id: &OperationId) -> Result<Key, StoreError> {
+    Ok(key(tenant, OPERATION)?.private(id.as_str()))
+}
+
+pub(super) fn decision_key(tenant: &TenantName, id: &str) -> Result<Key, StoreError> {
     Ok(key(tenant, DECISION)?.private(id))
 }
 

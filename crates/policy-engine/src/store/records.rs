@@ -262,21 +262,30 @@ pub(super) fn decode_request(value: &[u8], version: Version) -> Result<StoredReq
 }
 
 pub(super) fn encode_key(key: &RequestKey) -> Vec<u8> {
-    let record = KeyRecord {
-        tenant: key.tenant.as_str().to_owned(),
-        principal: key.principal.as_str().to_owned(),
-        id: key.id.to_string(),
-    };
-    record.encode_to_vec()
+    KeyRecord::of(key).encode_to_vec()
 }
 
 pub(super) fn decode_key(value: &[u8]) -> Result<RequestKey, StoreError> {
     let record: KeyRecord = decode(value)?;
-    Ok(RequestKey {
-        tenant: TenantName::parse(&record.tenant).ok_or(StoreError::Corrupt)?,
-        principal: Reference::new(record.principal).ok_or(StoreError::Corrupt)?,
-        id: RequestId::parse(&record.id).ok_or(StoreError::Corrupt)?,
-    })
+    record.read().ok_or(StoreError::Corrupt)
+}
+
+impl KeyRecord {
+    pub(super) fn of(key: &RequestKey) -> Self {
+        Self {
+            tenant: key.tenant.as_str().to_owned(),
+            principal: key.principal.as_str().to_owned(),
+            id: key.id.to_string(),
+        }
+    }
+
+    pub(super) fn read(self) -> Option<RequestKey> {
+        Some(RequestKey {
+            tenant: TenantName::parse(&self.tenant)?,
+            principal: Reference::new(self.principal)?,
+            id: RequestId::parse(&self.id)?,
+        })
+    }
 }
 
 pub(super) fn encode_decision(recorded: &RecordedDecision) -> Vec<u8> {
@@ -420,6 +429,6 @@ pub(super) fn decode_count(value: &[u8]) -> Result<u64, StoreError> {
     Ok(u64::from_be_bytes(bytes))
 }
 
-fn decode<M: Message + Default>(value: &[u8]) -> Result<M, StoreError> {
+pub(super) fn decode<M: Message + Default>(value: &[u8]) -> Result<M, StoreError> {
     M::decode(value).map_err(|_| StoreError::Corrupt)
 }

@@ -12,6 +12,7 @@ mod crash;
 mod documents;
 mod issuer;
 mod issuing;
+mod kept;
 mod malformed;
 mod pki;
 mod privacy;

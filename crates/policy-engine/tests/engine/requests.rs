@@ -38,15 +38,15 @@ fn reasons(decision: &Value) -> Vec<&str> {
     codes.iter().map(|code| code.as_str().unwrap()).collect()
 }
 
-async fn replay(
+pub(crate) async fn replay(
     running: &Running,
     decision_ref: &str,
-    number: u32,
+    operation_id: String,
 ) -> Result<ReplayDecisionResponse, Status> {
     let message = ReplayDecisionRequest {
         tenant: TENANT.to_owned(),
         decision_ref: decision_ref.to_owned(),
-        operation_id: operation(number),
+        operation_id,
     };
     let mut admin = running.admin.clone();
     let answer = within("a replay", admin.replay_decision(message)).await?;
@@ -397,20 +397,26 @@ async fn replays_to_equal_bytes_whatever_happened_since() {
 
     for (number, recorded) in [(10, &first), (11, &denied)] {
         let id = recorded["id"].as_str().unwrap();
-        let replayed = replay(&running, id, number).await.unwrap();
+        let replayed = replay(&running, id, operation(number)).await.unwrap();
         assert!(replayed.equal);
         assert_eq!(replayed.decision, documents::bytes(recorded));
         assert_eq!(replayed.recorded_decision, replayed.decision);
         // A retry is the same operation.
-        assert_eq!(replay(&running, id, number).await.unwrap(), replayed);
+        assert_eq!(
+            replay(&running, id, operation(number)).await.unwrap(),
+            replayed
+        );
     }
     let receipts = world.receipts.of("policy.replay");
     assert_eq!(receipts.len(), 2);
     assert_eq!(receipts[0].receipt["decision_ref"], first["id"]);
     let conflict = refused(Code::AlreadyExists, "OPERATION_CONFLICT");
     let id = denied["id"].as_str().unwrap();
-    assert_eq!(refusal(replay(&running, id, 10).await), conflict);
+    assert_eq!(refusal(replay(&running, id, operation(10)).await), conflict);
     let missing = refused(Code::NotFound, "DECISION_NOT_FOUND");
     let unknown = format!("urn:cl:decision:{}", "0".repeat(64));
-    assert_eq!(refusal(replay(&running, &unknown, 12).await), missing);
+    assert_eq!(
+        refusal(replay(&running, &unknown, operation(12)).await),
+        missing
+    );
 }

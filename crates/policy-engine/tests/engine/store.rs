@@ -14,7 +14,7 @@ use cl_policy_engine::core::operation::{OperationId, TenantName};
 use cl_policy_engine::core::state::{Standing, State};
 use cl_policy_engine::store::{
     Activation, Active, KvStore, NewDecision, OutboxEntry, PutSnapshot, RecordedDecision,
-    RequestKey, Store, StoreError,
+    RequestKey, Store, StoreError, Use,
 };
 use ring::rand::SystemRandom;
 use zeroize::Zeroizing;
@@ -44,6 +44,13 @@ fn entry(number: u32) -> OutboxEntry {
     }
 }
 
+fn used(content: &[u8]) -> Use {
+    Use {
+        content: Digest::of_bytes(content),
+        kept_until: now().plus_seconds(30),
+    }
+}
+
 fn put(name: &str, number: u32) -> PutSnapshot {
     PutSnapshot {
         bytes: name.as_bytes().to_vec(),
@@ -51,7 +58,7 @@ fn put(name: &str, number: u32) -> PutSnapshot {
         name: name.to_owned(),
         expires_at: None,
         now: now(),
-        content: Digest::of_bytes(b"put"),
+        operation: used(b"put"),
         entry: entry(number),
     }
 }
@@ -62,7 +69,7 @@ fn activate(store: &KvStore, name: &str, number: u32) -> Active {
         snapshot: store.snapshot(&tenant(), digest).unwrap().unwrap(),
         current: store.active(&tenant()).unwrap(),
         now: now(),
-        content: Digest::of_bytes(b"activate"),
+        operation: used(b"activate"),
         entry: entry(number),
     };
     store.activate(&activation).unwrap();
@@ -104,8 +111,9 @@ fn decision(active: Active, id: &str, number: u32) -> NewDecision {
         },
         active: active.version,
         replaces: None,
+        kept_until: now().plus_seconds(60),
         issue: None,
-        content: Digest::of_bytes(b"decide"),
+        operation: used(b"decide"),
         entry: entry(number),
     }
 }
@@ -176,8 +184,7 @@ fn a_snapshot_and_its_version_are_stored_once() {
 fn the_outbox_is_read_in_pages_until_it_is_settled() {
     let store = store();
     for number in 0..5 {
-        let content = Digest::of_bytes(b"replay");
-        store.begin(content, &entry(number)).unwrap();
+        store.begin(used(b"replay"), &entry(number)).unwrap();
     }
     let mut found = Vec::new();
     let mut after = None;

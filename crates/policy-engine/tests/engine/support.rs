@@ -43,6 +43,9 @@ use crate::issuer::FakeIssuer;
 use crate::pki::{self, Authority};
 use crate::receipt_store::FakeReceipts;
 
+/// How long engines keep what has ended.
+pub(crate) const RETENTION_SECONDS: u64 = 2 * 86_400;
+
 /// Far more than anything here takes on a busy machine; only a hang reaches it.
 const HANG: Duration = Duration::from_secs(120);
 
@@ -182,6 +185,10 @@ impl World {
             receipts: Arc::new(GrpcReceipts::new(to_receipts)),
             issuer,
             keys: keys(),
+            retention_seconds: RETENTION_SECONDS,
+            sweep_interval: Duration::from_millis(20),
+            // The clock of tests jumps as it likes.
+            max_clock_step: Duration::from_secs(1_000_000_000),
             audiences: Audiences::of(pki::TRUST_DOMAIN).unwrap(),
             clock: Arc::new(self.clock.clone()),
             ids: Arc::new(SystemIds::new(Arc::new(self.clock.clone()))),

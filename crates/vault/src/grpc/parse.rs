@@ -8,7 +8,7 @@ use cl_model::document::{InvalidBytes, MAX_DOCUMENT_BYTES, Signed, read_canonica
 use cl_model::object::{ContextRequest, ProtocolObject as _};
 use cl_model::operation::{OperationId, TenantName};
 use cl_model::scalar::{Predicate, Reference};
-use cl_model::urn::EventId;
+use cl_model::urn::{EventId, MAX_ID_BYTES};
 use cl_wire::field_path::FieldPath;
 use cl_wire::grant::{InvalidGrant, SignedGrant};
 use cl_wire::vault::v1 as wire;
@@ -34,7 +34,6 @@ const MAX_OWNER_ADDRESSES: usize = 32;
 const MAX_ADDRESS_CHARS: usize = 320;
 const DEFAULT_PAGE_SIZE: usize = 100;
 const MAX_PAGE_SIZE: usize = 1000;
-const MAX_ID_BYTES: usize = 512;
 
 /// The tenant that the caller's certificate owns.
 pub(super) struct Owner(TenantName);

@@ -1,0 +1,109 @@
+//! What is kept for its time, and what a repeat gets after that.
+
+use cl_kv::{Engine, Scan};
+use cl_wire::policy::v1::RequestState;
+use serde_json::json;
+use tonic::Code;
+
+use crate::documents::{NOW_MS, gated, operation_made_at, request, submission};
+use crate::requests::replay;
+use crate::support::{RETENTION_SECONDS, World, decision, eventually, refusal, refused};
+
+/// How long a decision of the tests is in force.
+const DECISION_MS: i64 = 300_000;
+
+fn retention_ms() -> i64 {
+    i64::try_from(RETENTION_SECONDS).unwrap() * 1000
+}
+
+/// How many records there are whose kind has this name, without opening them.
+fn records(world: &World, kind: &str) -> usize {
+    let entries = world.memory.scan(&Scan::new([], usize::MAX)).unwrap();
+    let name = [kind.as_bytes(), &[0, 1]].concat();
+    let has = |key: &[u8]| key.windows(name.len()).any(|it| it == name);
+    entries.iter().filter(|entry| has(&entry.key)).count()
+}
+
+#[tokio::test]
+async fn a_decision_is_replayed_until_its_retention_ends_and_then_gone() {
+    let world = World::new().await;
+    let running = world.ready().await;
+    let replica = world.start().await;
+    let request = request("r1");
+    let status = running.ask(&request, 1).await.unwrap();
+    let id = decision(&status)["id"].as_str().unwrap().to_owned();
+    world.clock.advance(DECISION_MS + retention_ms() - 1000);
+    eventually("the operations", || records(&world, "operation") == 0).await;
+    let now_ms = NOW_MS + DECISION_MS + retention_ms();
+    let made = |number| operation_made_at(now_ms, number);
+    assert!(replay(&replica, &id, made(2)).await.unwrap().equal);
+
+    world.clock.advance(1000);
+    eventually("the decision", || records(&world, "decision") == 0).await;
+    assert_eq!(records(&world, "request"), 0);
+    let missing = refused(Code::NotFound, "REQUEST_NOT_FOUND");
+    assert_eq!(refusal(running.look(&request).await), missing);
+    let missing = refused(Code::NotFound, "DECISION_NOT_FOUND");
+    assert_eq!(refusal(replay(&running, &id, made(3)).await), missing);
+    // Neither the call nor the request is carried out a second time.
+    let again = refused(Code::InvalidArgument, "REQUEST_TOO_OLD");
+    assert_eq!(refusal(running.ask(&request, 1).await), again);
+    let mut renewed = submission(&request, 1);
+    renewed.operation_id = made(4);
+    assert_eq!(refusal(running.submit(renewed).await), again);
+    let recorded = world.receipts.of("policy.decide");
+    assert_eq!(recorded.len(), 1, "what the log says stays");
+    // The same id names a new request by now, but not under an operation id that may be forgotten.
+    let mut next = request.clone();
+    next["created_at"] = json!("2030-01-03T12:05:00Z");
+    next["expires_at"] = json!("2030-01-03T13:00:00Z");
+    let too_old = refused(Code::FailedPrecondition, "OPERATION_TOO_OLD");
+    assert_eq!(refusal(running.ask(&next, 1).await), too_old);
+    let mut next = submission(&next, 1);
+    next.operation_id = made(5);
+    assert_eq!(
+        running.submit(next).await.unwrap().state(),
+        RequestState::Decided
+    );
+}
+
+#[tokio::test]
+async fn a_request_stays_with_its_newest_decision() {
+    let world = World::new().await;
+    let running = world.ready().await;
+    let pending = gated("r1");
+    running.ask(&pending, 1).await.unwrap();
+    world.clock.advance(100_000);
+    let mut other = pending.clone();
+    other["purpose"] = json!("another draft");
+    running.ask(&other, 2).await.unwrap();
+    assert_eq!(records(&world, "decision"), 2);
+    world.clock.advance(DECISION_MS + retention_ms() - 100_000);
+    eventually("the first decision", || records(&world, "decision") == 1).await;
+    assert_eq!(
+        running.look(&other).await.unwrap().state(),
+        RequestState::Expired
+    );
+    world.clock.advance(100_000);
+    eventually("the request", || records(&world, "request") == 0).await;
+    for kind in ["decision", "operation", "kept"] {
+        eventually(kind, || records(&world, kind) == 0).await;
+    }
+}
+
+#[tokio::test]
+async fn a_receipt_that_is_not_durable_outlives_its_decision() {
+    let world = World::new().await;
+    let running = world.ready().await;
+    world.receipts.set_append_down(true);
+    let unsettled = refused(Code::Unavailable, "SERVICE_UNAVAILABLE");
+    assert_eq!(refusal(running.ask(&request("r1"), 1).await), unsettled);
+    world.clock.advance(DECISION_MS + retention_ms());
+    eventually("the decision", || records(&world, "decision") == 0).await;
+    assert_eq!(records(&world, "outbox"), 1);
+    world.receipts.set_append_down(false);
+    running.kill().await;
+    let _again = world.start().await;
+    let receipts = &world.receipts;
+    eventually("the receipt", || receipts.of("policy.decide").len() == 1).await;
+}
