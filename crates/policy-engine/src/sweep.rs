@@ -24,7 +24,6 @@ impl Sweep {
     /// Waits before the first pass, so that a clock that is wrong at the start can be set.
     pub(crate) async fn run(self, shutdown: Shutdown) {
         let settled = SettledClock::new(Arc::clone(&self.clock), None, self.max_clock_step);
-        settled.read();
         loop {
             tokio::select! {
                 () = shutdown.requested() => return,

@@ -17,8 +17,8 @@ use super::Clock;
 /// Forwards: a reading that is more than `max_step` ahead of the time that has passed in this
 /// process is a jump. It counts once the clock has run on from there for as long as `max_step`;
 /// until then [`Reading::settled`] goes on as if it had not happened. A jump that is taken back
-/// leaves no trace. At a start, the time that has passed since the stored one is a jump like any
-/// other.
+/// leaves no trace. At a start the clock is believed as it is: how long a process was away, it alone
+/// knows.
 #[derive(Debug)]
 pub struct SettledClock {
     clock: Arc<dyn Clock>,
@@ -44,8 +44,8 @@ impl Reading {
 
 #[derive(Clone, Copy, Debug)]
 struct State {
-    /// The latest settled time; none before the first reading of a clock without a past.
-    latest_ms: Option<i64>,
+    /// The latest settled time.
+    latest_ms: i64,
     /// When that was.
     seen: Instant,
     /// A jump that has not lasted yet.
@@ -59,16 +59,18 @@ struct Jump {
 }
 
 impl SettledClock {
-    /// Begins at the time that was stored last, if there is one.
+    /// Begins at the clock's time, but not before the one that was stored last.
     pub fn new(clock: Arc<dyn Clock>, stored: Option<UnixTime>, max_step: Duration) -> Self {
+        let now_ms = clock.now_unix_ms();
+        let state = State {
+            latest_ms: stored.map_or(now_ms, |stored| stored.milliseconds().max(now_ms)),
+            seen: Instant::now(),
+            jump: None,
+        };
         Self {
             clock,
             max_step,
-            state: Mutex::new(State {
-                latest_ms: stored.map(UnixTime::milliseconds),
-                seen: Instant::now(),
-                jump: None,
-            }),
+            state: Mutex::new(state),
         }
     }
 
@@ -87,27 +89,23 @@ impl SettledClock {
 impl State {
     fn step(&mut self, clock_ms: i64, instant: Instant, max_step: Duration) -> (i64, i64) {
         let step_ms = milliseconds(max_step);
-        if let Some(latest_ms) = self.latest_ms {
-            let expected_ms = latest_ms.saturating_add(since(self.seen, instant));
-            if clock_ms > expected_ms.saturating_add(step_ms) {
-                let jump = self.jump.filter(|jump| {
-                    let runs_on_ms = jump.to_ms.saturating_add(since(jump.seen, instant));
-                    clock_ms.abs_diff(runs_on_ms) <= step_ms.unsigned_abs()
-                });
-                let jump = *self.jump.insert(jump.unwrap_or(Jump {
-                    to_ms: clock_ms,
-                    seen: instant,
-                }));
-                if since(jump.seen, instant) < step_ms {
-                    return (clock_ms, expected_ms);
-                }
+        let expected_ms = self.latest_ms.saturating_add(since(self.seen, instant));
+        if clock_ms > expected_ms.saturating_add(step_ms) {
+            let jump = self.jump.filter(|jump| {
+                let runs_on_ms = jump.to_ms.saturating_add(since(jump.seen, instant));
+                clock_ms.abs_diff(runs_on_ms) <= step_ms.unsigned_abs()
+            });
+            let jump = *self.jump.insert(jump.unwrap_or(Jump {
+                to_ms: clock_ms,
+                seen: instant,
+            }));
+            if since(jump.seen, instant) < step_ms {
+                return (clock_ms, expected_ms);
             }
         }
-        let latest_ms = self
-            .latest_ms
-            .map_or(clock_ms, |latest_ms| latest_ms.max(clock_ms));
+        let latest_ms = self.latest_ms.max(clock_ms);
         *self = Self {
-            latest_ms: Some(latest_ms),
+            latest_ms,
             seen: instant,
             jump: None,
         };
@@ -131,8 +129,8 @@ mod tests {
     const STEP: Duration = Duration::from_secs(60);
     const HOUR_MS: i64 = 3_600_000;
 
-    fn clocks(stored: Option<i64>) -> (ManualClock, SettledClock) {
-        let clock = ManualClock::new(0);
+    fn clocks(now_ms: i64, stored: Option<i64>) -> (ManualClock, SettledClock) {
+        let clock = ManualClock::new(now_ms);
         let stored = stored.map(UnixTime::from_milliseconds);
         let settled = SettledClock::new(Arc::new(clock.clone()), stored, STEP);
         (clock, settled)
@@ -151,8 +149,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn stands_still_when_the_clock_steps_back() {
-        let (clock, settled) = clocks(None);
-        clock.set(HOUR_MS);
+        let (clock, settled) = clocks(HOUR_MS, None);
         assert_eq!(read(&settled), (HOUR_MS, HOUR_MS));
         clock.set(400);
         assert_eq!(read(&settled), (HOUR_MS, HOUR_MS));
@@ -162,7 +159,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn small_steps_and_passing_time_settle_at_once() {
-        let (clock, settled) = clocks(None);
+        let (clock, settled) = clocks(0, None);
         read(&settled);
         clock.advance(60_000);
         assert_eq!(read(&settled), (60_000, 60_000));
@@ -172,7 +169,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_jump_that_is_taken_back_leaves_no_trace() {
-        let (clock, settled) = clocks(None);
+        let (clock, settled) = clocks(0, None);
         read(&settled);
         clock.advance(HOUR_MS);
         assert_eq!(read(&settled), (HOUR_MS, 0));
@@ -188,7 +185,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_jump_that_lasts_settles() {
-        let (clock, settled) = clocks(None);
+        let (clock, settled) = clocks(0, None);
         read(&settled);
         clock.advance(HOUR_MS);
         read(&settled);
@@ -206,15 +203,10 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_start_far_from_the_stored_time_is_a_jump_or_stands_still() {
-        let (clock, settled) = clocks(Some(1000));
-        clock.set(HOUR_MS);
-        assert_eq!(read(&settled), (HOUR_MS, 1000));
-        pass(&clock, 60).await;
-        assert!(settled.read().is_settled());
-
-        let (clock, settled) = clocks(Some(HOUR_MS));
-        clock.set(1000);
+    async fn a_start_believes_the_clock_but_not_before_the_stored_time() {
+        let (_, settled) = clocks(HOUR_MS, Some(1000));
+        assert_eq!(read(&settled), (HOUR_MS, HOUR_MS));
+        let (_, settled) = clocks(1000, Some(HOUR_MS));
         assert_eq!(read(&settled), (HOUR_MS, HOUR_MS));
     }
 }
