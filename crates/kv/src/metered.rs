@@ -35,7 +35,7 @@ impl<E: Engine> Metered<E> {
                 )
                 .build(),
             bytes: meter
-                .u64_counter("storage_bytes")
+                .u64_counter("storage_written")
                 .with_unit("By")
                 .with_description("Keys and values in the batches that were stored.")
                 .build(),
@@ -169,7 +169,7 @@ mod tests {
         };
         has("storage_batches_total", &[r#"synced="true""#], " 2");
         has("storage_batches_total", &[r#"synced="false""#], " 1");
-        has("storage_bytes_total", &[r#"synced="true""#], " 44");
+        has("storage_written_bytes_total", &[r#"synced="true""#], " 44");
         has("storage_failures_total", &[], " 1");
         has("storage_commit_duration_seconds_count", &[], " 5");
         assert!(!seen.contains(CANARY));

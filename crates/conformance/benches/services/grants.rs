@@ -168,7 +168,8 @@ async fn exchange(requester: &Client, recipient: &Client, request: Vec<u8>) {
         tokio::time::sleep(Duration::from_millis(1)).await;
         status = requester.status(&status.request_ref).await.expect("known");
     };
-    let delivery = recipient.redeem(&bundle, "bench").await.expect("redeemed");
+    let (_, key) = bundle.rsplit_once(':').expect("a URN");
+    let delivery = recipient.redeem(&bundle, key).await.expect("redeemed");
     recipient.open(&delivery).await.expect("opened");
 }
 
@@ -208,7 +209,7 @@ impl Counted {
         Self {
             calls: sum("rpc_server_calls_total{", ""),
             synced_batches: sum("storage_batches_total{", r#"synced="true""#),
-            synced_bytes: sum("storage_bytes_total{", r#"synced="true""#),
+            synced_bytes: sum("storage_written_bytes_total{", r#"synced="true""#),
         }
     }
 

@@ -237,32 +237,26 @@ impl Capture {
         support: Support,
     ) -> Result<(ClaimKey, bool), StoreError> {
         let key = draft.claim_key(&candidate.predicate, &candidate.value);
-        let known = draft.claim(&key)?;
-        let (before, claim, is_counted) = match known {
-            Some(mut claim) => {
-                let before = claim.threads();
-                let is_counted = claim.add(&candidate.value, support);
-                (before, claim, is_counted)
-            }
-            None => {
-                let published = self.vocabulary.find(&candidate.predicate);
-                let claim = Claim {
-                    id: key.id.clone(),
-                    predicate: candidate.predicate.clone(),
-                    datatype,
-                    label: published.map_or(Label::Restricted, |published| published.label),
-                    derived_at: self.started_at,
-                    place: draft.list_claim(&key),
-                    standing: Standing::Held {
-                        value: candidate.value.clone(),
-                        supports: vec![support],
-                    },
-                };
-                (BTreeSet::new(), claim, true)
-            }
+        let added =
+            draft.change_claim(&key, |claim| claim.add(&candidate.value, support.clone()))?;
+        if let Some(is_counted) = added {
+            return Ok((key, is_counted));
+        }
+        let published = self.vocabulary.find(&candidate.predicate);
+        let claim = Claim {
+            id: key.id.clone(),
+            predicate: candidate.predicate.clone(),
+            datatype,
+            label: published.map_or(Label::Restricted, |published| published.label),
+            derived_at: self.started_at,
+            place: draft.list_claim(&key),
+            standing: Standing::Held {
+                value: candidate.value.clone(),
+                supports: vec![support],
+            },
         };
-        draft.put_claim(&before, &claim)?;
-        Ok((key, is_counted))
+        draft.add_claim(key.clone(), claim);
+        Ok((key, true))
     }
 
     fn entry(&self, outcomes: &[Outcome], written: &[u8]) -> Result<OutboxEntry, Error> {

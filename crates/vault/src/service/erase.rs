@@ -260,14 +260,12 @@ impl EventErasure {
     fn take_away(&self, draft: &mut Draft<'_>, content: &EventContent) -> Result<u64, StoreError> {
         let mut retracted = 0;
         for key in &content.claims {
-            let mut claim = draft.claim(key)?.ok_or(StoreError::Corrupt)?;
-            let before = claim.threads();
-            let was_held = claim.value().is_some();
-            claim.remove(&self.event, self.now);
-            if was_held && claim.value().is_none() {
-                retracted += 1;
-            }
-            draft.put_claim(&before, &claim)?;
+            let is_retracted = draft.change_claim(key, |claim| {
+                let was_held = claim.value().is_some();
+                claim.remove(&self.event, self.now);
+                was_held && claim.value().is_none()
+            })?;
+            retracted += u64::from(is_retracted.ok_or(StoreError::Corrupt)?);
         }
         draft.unlist_event(content.place);
         draft.unname_payload(content.payload, self.now)?;

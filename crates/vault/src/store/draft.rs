@@ -12,6 +12,7 @@ use cl_model::urn::{Alias, ProposalId};
 use prost::Message;
 use zeroize::Zeroizing;
 
+use self::claims::HeldClaim;
 pub use self::claims::StoredClaim;
 pub use self::events::EventPage;
 use super::address::{
@@ -19,7 +20,7 @@ use super::address::{
     proposal_address,
 };
 use super::payload::PayloadRecord;
-use super::records::{Ledger, ProposalRecord, StoredProposal, TextRecord, decode};
+use super::records::{ClaimKey, Ledger, ProposalRecord, StoredProposal, TextRecord, decode};
 use super::{Erased, Slot, Store, StoreError, Subject, slot_key};
 
 /// How many entries are read at a time.
@@ -33,6 +34,7 @@ pub struct Draft<'a> {
     unchanged: Precondition,
     read: BTreeMap<Address, Option<Zeroizing<Vec<u8>>>>,
     written: BTreeSet<Address>,
+    claims: BTreeMap<ClaimKey, HeldClaim>,
     changes: Changes,
 }
 
@@ -50,6 +52,7 @@ impl Store {
             unchanged,
             read: BTreeMap::new(),
             written: BTreeSet::new(),
+            claims: BTreeMap::new(),
             changes: Changes::new(),
         })
     }
@@ -185,7 +188,8 @@ impl Draft<'_> {
     }
 
     /// Stores the changes.
-    pub fn commit(self) -> Result<(), StoreError> {
+    pub fn commit(mut self) -> Result<(), StoreError> {
+        self.write_claims()?;
         let ledger_key = self.subject.key(LEDGER)?;
         let mut changes = self.changes;
         for address in &self.written {

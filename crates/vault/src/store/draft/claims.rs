@@ -1,6 +1,7 @@
 //! The claims of a subject, and which of them contradict each other.
 
 use std::collections::BTreeSet;
+use std::mem;
 
 use cl_model::digest::Digest;
 use cl_model::scalar::Predicate;
@@ -27,6 +28,14 @@ pub struct StoredClaim {
     pub contradicts: BTreeSet<ClaimId>,
 }
 
+/// A claim that a draft changes.
+pub(super) struct HeldClaim {
+    /// The conversations that name it in the store.
+    threads: BTreeSet<Digest>,
+    claim: Claim,
+    is_changed: bool,
+}
+
 impl Draft<'_> {
     /// The name of the claim with this predicate and value.
     pub fn claim_key(&self, predicate: &Predicate, value: &Value) -> ClaimKey {
@@ -38,36 +47,74 @@ impl Draft<'_> {
 
     /// A claim.
     pub fn claim(&mut self, key: &ClaimKey) -> Result<Option<Claim>, StoreError> {
+        match self.claims.get(key) {
+            Some(held) => Ok(Some(held.claim.clone())),
+            None => self.stored_claim(key),
+        }
+    }
+
+    /// Changes a claim; none if it is not there. It is read once and written once, however often it
+    /// is changed.
+    pub fn change_claim<T>(
+        &mut self,
+        key: &ClaimKey,
+        change: impl FnOnce(&mut Claim) -> T,
+    ) -> Result<Option<T>, StoreError> {
+        if !self.claims.contains_key(key) {
+            let Some(claim) = self.stored_claim(key)? else {
+                return Ok(None);
+            };
+            let held = HeldClaim {
+                threads: claim.threads(),
+                claim,
+                is_changed: false,
+            };
+            self.claims.insert(key.clone(), held);
+        }
+        let Some(held) = self.claims.get_mut(key) else {
+            return Ok(None);
+        };
+        let sources = held.claim.supports().len();
+        let result = change(&mut held.claim);
+        held.is_changed |= held.claim.supports().len() != sources;
+        Ok(Some(result))
+    }
+
+    /// Adds a claim that is not there yet.
+    pub fn add_claim(&mut self, key: ClaimKey, claim: Claim) {
+        let held = HeldClaim {
+            threads: BTreeSet::new(),
+            claim,
+            is_changed: true,
+        };
+        self.claims.insert(key, held);
+    }
+
+    fn stored_claim(&mut self, key: &ClaimKey) -> Result<Option<Claim>, StoreError> {
         let record: Option<ClaimRecord> = self.get(&claim_address(key))?;
         record.map(ClaimRecord::read).transpose()
     }
 
-    /// Stores a claim, and that it occurs in its conversations and no other.
-    pub fn put_claim(
-        &mut self,
-        before: &BTreeSet<Digest>,
-        claim: &Claim,
-    ) -> Result<(), StoreError> {
-        let after = claim.threads();
-        for thread in before.union(&after) {
-            let address = thread_address(&claim.predicate, *thread);
-            let mut record: ThreadRecord = self.get(&address)?.unwrap_or_default();
-            let id = claim.id.as_str();
-            let is_there = record.claims.iter().any(|named| named == id);
-            match (is_there, after.contains(thread)) {
-                (false, true) if record.claims.len() < MAX_NAMED_CLAIMS => {
+    /// Writes the claims that changed, and that each occurs in its conversations and no other.
+    pub(super) fn write_claims(&mut self) -> Result<(), StoreError> {
+        for (key, held) in mem::take(&mut self.claims) {
+            if !held.is_changed {
+                continue;
+            }
+            let (claim, threads) = (&held.claim, held.claim.threads());
+            for thread in held.threads.symmetric_difference(&threads) {
+                let address = thread_address(&claim.predicate, *thread);
+                let mut record: ThreadRecord = self.get(&address)?.unwrap_or_default();
+                let id = claim.id.as_str();
+                if !threads.contains(thread) {
+                    record.claims.retain(|named| named != id);
+                } else if record.claims.len() < MAX_NAMED_CLAIMS {
                     record.claims.push(id.to_owned());
                 }
-                (true, false) => record.claims.retain(|named| named != id),
-                (true, true) | (false, true | false) => continue,
+                self.put(&address, &record);
             }
-            self.put(&address, &record);
+            self.put(&claim_address(&key), &ClaimRecord::of(claim));
         }
-        let key = ClaimKey {
-            predicate: claim.predicate.clone(),
-            id: claim.id.clone(),
-        };
-        self.put(&claim_address(&key), &ClaimRecord::of(claim));
         Ok(())
     }
 
