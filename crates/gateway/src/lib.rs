@@ -105,8 +105,8 @@ const METHODS: [&str; 10] = [
 /// A message holds a document of 1 MiB and a key; anything far larger is refused unread.
 const MAX_MESSAGE_BYTES: usize = 2 * 1024 * 1024;
 
-/// Calls at a time on one connection: each call outside holds little, many hold much.
-const MAX_STREAMS: u32 = 32;
+/// Calls at a time on one connection. Clients presume 100 until they are told (RFC 9113, 6.5.2).
+const MAX_STREAMS: u32 = 100;
 
 /// What the gateway is made of.
 pub struct Deps {
