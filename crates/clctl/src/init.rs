@@ -85,7 +85,12 @@ fn fill(home: &Home, trust_domain: &str, session: &Session) -> Result<(), Error>
     }
     make_certificates(home, trust_domain, session)?;
     let mut signing = Vec::new();
-    for purpose in [Purpose::Decision, Purpose::Bundle, Purpose::Notes] {
+    for purpose in [
+        Purpose::Decision,
+        Purpose::Bundle,
+        Purpose::Notes,
+        Purpose::Receipts,
+    ] {
         signing.push((purpose, make_key(home, purpose)?));
     }
     let token = make_key(home, Purpose::Token)?;

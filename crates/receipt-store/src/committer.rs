@@ -1,6 +1,7 @@
 //! Group commit: one task takes what waits, decides all of it in order, and makes it durable with
 //! one sync. Callers hear of it afterwards, and only then.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,8 +12,10 @@ use opentelemetry::metrics::{Counter, Histogram, Meter};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::MissedTickBehavior;
 
-use crate::core::command::{Answer, Command, Rules, Written};
-use crate::core::ledger::Ledger;
+use crate::core::command::{Answer, Command, Outcome, Placed, Rules, Written};
+use crate::core::ledger::{Base, Ledger};
+use crate::core::routing::Tenant;
+use crate::core::trees::{Kept, Proofs, Tree};
 use crate::error::Error;
 use crate::store::{NotCommitted, Store};
 
@@ -59,6 +62,8 @@ pub struct Committer {
 pub struct Writer {
     /// Where the log is.
     pub store: Arc<dyn Store>,
+    /// The trees of the logs.
+    pub kept: Arc<Kept>,
     /// Who may write what.
     pub rules: Arc<Rules>,
     /// Wall-clock time.
@@ -146,6 +151,8 @@ impl Committer {
     }
 }
 
+const NO_LOG: Error = Error::Corrupt("an entry is in no log");
+
 impl Writer {
     /// Decides a group and makes it durable: the answers, in order.
     ///
@@ -166,14 +173,20 @@ impl Writer {
         for _ in 0..ATTEMPTS {
             let (head, version) = self.store.head()?;
             let entries_before = head.entries;
-            let mut ledger = Ledger::new(&*self.store, &self.rules, head, self.now_ms());
+            let base = Base {
+                store: &*self.store,
+                kept: &self.kept,
+                rules: &self.rules,
+                ids: &*self.ids,
+            };
+            let mut ledger = Ledger::new(base, head, self.now_ms());
             if let Err(error) = ledger.expire_due() {
                 tracing::error!(%error, "an overdue intent cannot be recorded");
             }
-            let answers = commands.iter().map(|it| ledger.run(it)).collect();
-            let mut written = ledger.into_written();
+            let outcomes: Vec<_> = commands.iter().map(|it| ledger.run(it)).collect();
+            let mut written = ledger.into_written()?;
             if !written.is_needed {
-                return Ok(answers);
+                return Ok(self.answer(outcomes, &written.trees));
             }
             written.head.commit_id = self.commit_id()?;
             // The commit point. A crash before it leaves nothing of the group; after it, all of the
@@ -187,7 +200,10 @@ impl Writer {
             self.metrics.group.record(commands.len() as u64, &[]);
             let added = written.head.entries - entries_before;
             self.metrics.entries.add(added, &[]);
-            return Ok(answers);
+            for (tenant, tree) in &written.trees {
+                self.kept.keep(tenant.clone(), tree.clone());
+            }
+            return Ok(self.answer(outcomes, &written.trees));
         }
         Err(Error::Busy)
     }
@@ -199,6 +215,43 @@ impl Writer {
             return Ok(());
         }
         Err(error)
+    }
+
+    /// Adds its proof to each entry. An entry whose proof cannot be made is durable all the same; its
+    /// caller repeats the call.
+    fn answer(
+        &self,
+        outcomes: Vec<Result<Outcome, Error>>,
+        grown: &BTreeMap<Tenant, Tree>,
+    ) -> Vec<Result<Answer, Error>> {
+        let mut proofs: BTreeMap<Tenant, Proofs<'_>> = BTreeMap::new();
+        let mut prove = |placed: &Placed| {
+            let tenant = &placed.tenant;
+            if !proofs.contains_key(tenant) {
+                let stored = match grown.get(tenant) {
+                    Some(tree) => tree.proofs(&*self.store, tenant),
+                    None => self.stored_proofs(tenant)?,
+                };
+                proofs.insert(tenant.clone(), stored);
+            }
+            let proofs = proofs.get_mut(tenant).ok_or(NO_LOG)?;
+            proofs.prove(placed.sequence, &placed.entry)
+        };
+        let mut answer = |outcome| match outcome {
+            Outcome::Entry(placed) => {
+                let proof = prove(&placed)?;
+                Ok(Answer::Entry(placed, proof))
+            }
+            Outcome::Intent(state, placed) => Ok(Answer::Intent(state, placed)),
+            Outcome::Done => Ok(Answer::Done),
+        };
+        let outcomes = outcomes.into_iter();
+        outcomes.map(|it| it.and_then(&mut answer)).collect()
+    }
+
+    fn stored_proofs(&self, tenant: &Tenant) -> Result<Proofs<'_>, Error> {
+        let tree = self.kept.load(&*self.store, tenant)?.ok_or(NO_LOG)?;
+        Ok(tree.proofs(&*self.store, tenant))
     }
 
     fn commit_id(&self) -> Result<Vec<u8>, Error> {
@@ -219,11 +272,20 @@ mod tests {
     use cl_host::clock::ManualClock;
     use cl_host::ids::SeededIds;
     use cl_kv::{KeyEncryptionKey, MemoryEngine, Sealed};
+    use cl_model::key::{Seed, SigningKey};
+    use cl_model::scalar::KeyId;
     use ring::rand::SystemRandom;
     use zeroize::Zeroizing;
 
     use super::*;
+    use crate::core::trees::LogKey;
     use crate::core::writers::Writers;
+
+    fn log_key() -> LogKey {
+        let kid = KeyId::new("urn:cl:key:receipts:test").unwrap();
+        let key = SigningKey::from_seed(kid, &Seed::new(&[7; 32]).unwrap()).unwrap();
+        LogKey::new(key, "example.org")
+    }
 
     fn writer() -> Writer {
         let clock: Arc<dyn Clock> = Arc::new(ManualClock::new(1_900_000_000_000));
@@ -234,6 +296,7 @@ mod tests {
         let own_id = "spiffe://example.org/exchange/cl-receipt-store";
         Writer {
             store: crate::open_store(sealed, &ids).unwrap(),
+            kept: Arc::new(Kept::new(log_key())),
             rules: Arc::new(Rules {
                 own_id: own_id.parse().unwrap(),
                 writers: Writers::parse(br#"{"writers_version":1,"writers":{}}"#).unwrap(),

@@ -73,6 +73,15 @@ pub enum Error {
 }
 
 impl Error {
+    /// Operators need the cause of what callers cannot help; the span around it has the call's ids.
+    pub(crate) fn log(&self) {
+        if let Self::Unavailable(inner) = self {
+            tracing::warn!(error = %self, cause = cause(inner), "call failed");
+        } else if matches!(self, Self::Corrupt(_) | Self::Internal(_)) {
+            tracing::error!(error = %self, "call failed");
+        }
+    }
+
     /// A malformed field.
     pub fn field(field: impl Into<FieldPath>, description: &'static str) -> Self {
         Self::Field {
@@ -159,7 +168,7 @@ impl From<Refusal> for Error {
 
 impl From<Error> for Status {
     fn from(error: Error) -> Self {
-        log(&error);
+        error.log();
         let (code, reason, text) = public(&error);
         let mut status = StatusBuilder::new(code, reason, text);
         if matches!(code, Code::Unavailable | Code::ResourceExhausted) {
@@ -246,15 +255,6 @@ fn public(error: &Error) -> (Code, &'static str, &'static str) {
             "a stored record does not verify",
         ),
         Error::Internal(_) => (Code::Internal, "INTERNAL", "internal error"),
-    }
-}
-
-/// Operators need the cause of what callers cannot help; the span around it has the call's ids.
-fn log(error: &Error) {
-    if let Error::Unavailable(inner) = error {
-        tracing::warn!(%error, cause = cause(inner), "call failed");
-    } else if matches!(error, Error::Corrupt(_) | Error::Internal(_)) {
-        tracing::error!(%error, "call failed");
     }
 }
 

@@ -36,11 +36,14 @@
 
 #![warn(missing_docs)]
 
+pub mod check;
 pub mod committer;
 pub mod config;
 pub mod core;
 pub mod error;
 pub mod grpc;
+pub mod http;
+pub mod keyfiles;
 pub mod page_token;
 pub mod reader;
 pub mod store;
@@ -58,13 +61,18 @@ use cl_wire::receipt::v1::receipt_service_server::ReceiptServiceServer;
 use opentelemetry::metrics::Meter;
 use tonic::service::Routes;
 
+use crate::check::Inconsistent;
 use crate::committer::{Committer, Metrics, Writer};
 use crate::core::command::Rules;
+use crate::core::trees::{Kept, LogKey};
 use crate::error::Error;
 use crate::grpc::Service;
 use crate::page_token::PageTokens;
-use crate::reader::{Inconsistent, Reader};
+use crate::reader::Reader;
 use crate::store::{KvStore, Slot, Store};
+
+/// The process's name, in telemetry and for its files.
+pub const PROCESS: &str = "cl-receipt-store";
 
 /// The largest request: a receipt of 65,536 bytes and its routing.
 const MAX_REQUEST_BYTES: usize = 128 * 1024;
@@ -79,6 +87,8 @@ const AUDITORS: &[&str] = &["auditor/*", "operator/*"];
 pub struct Deps {
     /// Where the log is.
     pub store: Arc<dyn Store>,
+    /// The key that signs checkpoints.
+    pub log_key: LogKey,
     /// Whose store this is, and who may write to it.
     pub rules: Rules,
     /// Wall-clock time.
@@ -125,19 +135,22 @@ where
 
 /// Checks what is stored, starts the committer, and gives what is to be served.
 pub fn assemble(deps: Deps) -> Result<App, BuildError> {
-    let reader = Reader::new(Arc::clone(&deps.store));
-    reader.check_tail()?;
+    let kept = Arc::new(Kept::new(deps.log_key));
+    let reader = Reader::new(Arc::clone(&deps.store), Arc::clone(&kept));
+    reader.check_tails()?;
     let callers = callers(&deps.rules)?;
     let token_key = deps.store.get(&Slot::TokenKey)?;
     let token_key = token_key.ok_or(Error::Corrupt("the key of page tokens is missing"))?;
     let rules = Arc::new(deps.rules);
     let writer = Writer {
         store: deps.store,
+        kept,
         rules: Arc::clone(&rules),
         clock: deps.clock,
         ids: Arc::clone(&deps.ids),
         metrics: Metrics::new(&deps.meter),
     };
+    let tiles = http::routes(reader.clone());
     let (committer, commits) = Committer::new(writer, deps.sweep_interval);
     let service = Service {
         commits,
@@ -147,7 +160,8 @@ pub fn assemble(deps: Deps) -> Result<App, BuildError> {
     };
     deps.tasks.spawn("committer", committer.run(deps.shutdown));
     let service = ReceiptServiceServer::new(service).max_decoding_message_size(MAX_REQUEST_BYTES);
-    Ok(App::new(Routes::new(service), Callers::Table(callers)))
+    let routes = Routes::new(service).into_axum_router().merge(tiles);
+    Ok(App::new(Routes::from(routes), Callers::Table(callers)))
 }
 
 /// Who may call what: writers are the rows of their table, the rest is fixed.
@@ -184,5 +198,5 @@ fn callers(rules: &Rules) -> Result<CallerTable, BuildError> {
         let path = format!("/contextlayer.receipt.v1.ReceiptService/{method}");
         table = table.allow(&path, callers)?;
     }
-    Ok(table)
+    Ok(table.allow_under(http::PREFIX, AUDITORS)?)
 }

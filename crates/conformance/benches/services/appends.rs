@@ -11,6 +11,7 @@ use cl_host::life::Shutdown;
 use cl_host::telemetry::Telemetry;
 use cl_kv::{Batch, Engine, RocksEngine, Sealed};
 use cl_receipt_store::committer::{Committer, Metrics, Writer};
+use cl_receipt_store::core::trees::Kept;
 use cl_receipt_store::grpc::Service;
 use cl_receipt_store::open_store;
 use cl_receipt_store::page_token::PageTokens;
@@ -23,7 +24,7 @@ use tokio::task::JoinSet;
 use tonic::Request;
 
 use crate::FOLDER;
-use crate::deployment::{ENGINE, kek, receipt_rules, spiffe};
+use crate::deployment::{ENGINE, kek, log_key, receipt_rules, spiffe};
 use crate::documents::append;
 use crate::floor::{Delayed, stored};
 use crate::report::{Goal, Row, quantile, start};
@@ -144,8 +145,10 @@ impl Appending {
         let sealed = Sealed::open(engine, kek(), random).expect("a sealed store");
         let store = open_store(sealed, &ids).expect("a receipt store");
         let rules = Arc::new(receipt_rules());
+        let kept = Arc::new(Kept::new(log_key()));
         let writer = Writer {
             store: Arc::clone(&store),
+            kept: Arc::clone(&kept),
             rules: Arc::clone(&rules),
             clock,
             ids: Arc::clone(&ids),
@@ -155,7 +158,7 @@ impl Appending {
         tokio::spawn(committer.run(Shutdown::default()));
         let service = Service {
             commits,
-            reader: Reader::new(store),
+            reader: Reader::new(store, kept),
             rules,
             tokens: PageTokens::new(&[3; 32], ids).expect("a key"),
         };

@@ -23,6 +23,7 @@ use cl_policy_engine::core::keys::Keys;
 use cl_policy_engine::receipts::GrpcReceipts;
 use cl_policy_engine::store::KvStore;
 use cl_receipt_store::core::command::Rules;
+use cl_receipt_store::core::trees::LogKey;
 use cl_receipt_store::core::writers::Writers;
 use cl_wire::policy::v1::policy_admin_service_client::PolicyAdminServiceClient;
 use cl_wire::policy::v1::policy_service_client::PolicyServiceClient;
@@ -68,6 +69,10 @@ pub(crate) fn receipt_rules() -> Rules {
 pub(crate) fn signing_key() -> SigningKey {
     let kid = KeyId::new("urn:cl:key:decision:bench").expect("a key id");
     SigningKey::from_seed(kid, &Seed::new(&[1; 32]).expect("32 bytes")).expect("a key")
+}
+
+pub(crate) fn log_key() -> LogKey {
+    LogKey::new(signing_key(), TRUST_DOMAIN)
 }
 
 /// The services, their clients, and what they write.
@@ -159,6 +164,7 @@ impl Starting {
         let sealed = sealed.expect("a sealed store");
         let app = cl_receipt_store::assemble(cl_receipt_store::Deps {
             store: cl_receipt_store::open_store(sealed, &self.ids).expect("a receipt store"),
+            log_key: log_key(),
             rules: receipt_rules(),
             clock: Arc::clone(&self.clock),
             ids: Arc::clone(&self.ids),

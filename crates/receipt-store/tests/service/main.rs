@@ -16,6 +16,7 @@ mod groups;
 mod intents;
 mod killed;
 mod lists;
+mod log;
 mod pki;
 mod privacy;
 mod process;

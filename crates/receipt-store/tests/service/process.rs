@@ -6,6 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 
+use ring::rand::SystemRandom;
+use ring::signature::Ed25519KeyPair;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -36,6 +38,10 @@ impl Home {
         let kek = keys.join("cl-receipt-store.kek");
         fs::write(&kek, [5; 32]).unwrap();
         fs::set_permissions(&kek, Permissions::from_mode(0o600)).unwrap();
+        let log_key = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).unwrap();
+        let log_key_path = keys.join("receipts.pem");
+        fs::write(&log_key_path, log_key.as_ref()).unwrap();
+        fs::set_permissions(&log_key_path, Permissions::from_mode(0o600)).unwrap();
         fs::write(dir.path().join("receipt-writers.json"), WRITERS).unwrap();
         Self { dir, authority }
     }
@@ -119,7 +125,8 @@ impl Process {
 async fn refuses_settings_that_are_wrong() {
     for (file, content, says) in [
         ("receipt-writers.json", "{}", "writers table"),
-        ("keys/cl-receipt-store.kek", "short", "exactly 32 bytes"),
+        ("keys/cl-receipt-store.kek", "short", "INVALID_KEY_MATERIAL"),
+        ("keys/receipts.pem", "short", "INVALID_KEY_MATERIAL"),
     ] {
         let home = Home::new();
         fs::write(home.dir.path().join(file), content).unwrap();
