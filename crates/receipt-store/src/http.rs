@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use cl_tlog::{Entry, Tile, TilePath, TileReader as _};
-use http::{HeaderName, HeaderValue, StatusCode, header};
+use http::{HeaderName, HeaderValue, StatusCode, Uri, header};
 
 use crate::core::records::{self, EntryRecord};
 use crate::core::routing::Tenant;
@@ -29,15 +29,17 @@ const TILE_CACHE: &str = "private, max-age=31536000, immutable";
 /// The routes of the logs.
 pub fn routes(reader: Reader) -> Router {
     Router::new()
-        .route("/tlog/{tenant}/{*path}", get(read))
+        .route("/tlog/{*path}", get(read))
         .with_state(Arc::new(reader))
 }
 
-async fn read(
-    State(reader): State<Arc<Reader>>,
-    Path((tenant, path)): Path<(String, String)>,
-) -> Response {
-    let found = tokio::task::spawn_blocking(move || reader.file(&tenant, &path)).await;
+/// The path counts as it was sent: another spelling of it names nothing.
+async fn read(State(reader): State<Arc<Reader>>, uri: Uri) -> Response {
+    let read = move || match uri.path().strip_prefix(PREFIX)?.split_once('/') {
+        Some((tenant, path)) => reader.file(tenant, path).transpose(),
+        None => None,
+    };
+    let found = tokio::task::spawn_blocking(move || read().transpose()).await;
     match found.unwrap_or(Err(Error::Internal("a read panicked"))) {
         Ok(Some(file)) => file.into_response(),
         Ok(None) => StatusCode::NOT_FOUND.into_response(),
