@@ -30,10 +30,7 @@ where
 }
 
 /// Reads a tile, or the beginning of the full one where the partial one is gone.
-pub(crate) fn read<R: TileReader>(
-    reader: &R,
-    tile: Tile,
-) -> Result<Subtree, ReadError<R::Error>> {
+pub(crate) fn read<R: TileReader>(reader: &R, tile: Tile) -> Result<Subtree, ReadError<R::Error>> {
     let mut bytes = reader.read(tile).map_err(ReadError::Read)?;
     if bytes.is_none() && !tile.is_full() {
         bytes = reader.read(tile.full()).map_err(ReadError::Read)?;

@@ -53,7 +53,10 @@ impl Subtree {
     /// The roots of the largest whole subtrees that make up a partial tile, from the right.
     pub(crate) fn peaks(&self) -> impl Iterator<Item = Hash> {
         let odd = |layer: &&Vec<Hash>| !layer.len().is_multiple_of(2);
-        self.layers.iter().filter(odd).filter_map(|layer| layer.last().copied())
+        self.layers
+            .iter()
+            .filter(odd)
+            .filter_map(|layer| layer.last().copied())
     }
 
     /// The bytes of the tile: its hashes in a row.

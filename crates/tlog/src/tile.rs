@@ -34,7 +34,8 @@ impl Tile {
 
     /// The tile of this level and index in a tree of `size` leaves, as wide as it is there.
     pub fn in_tree(size: u64, level: u8, index: u64) -> Option<Self> {
-        let hashes = hashes_of_level(size, level).checked_sub(index.checked_mul(TILE_WIDTH.into())?)?;
+        let hashes =
+            hashes_of_level(size, level).checked_sub(index.checked_mul(TILE_WIDTH.into())?)?;
         let width = hashes.min(TILE_WIDTH.into());
         Self::new(level, index, u16::try_from(width).ok()?)
     }
@@ -49,9 +50,7 @@ impl Tile {
 
     /// The partial tiles of a tree of `size` leaves, by level: its right edge.
     pub fn edge_of(size: u64) -> impl Iterator<Item = Self> {
-        (0..=MAX_LEVEL).filter_map(move |level| {
-            Self::in_tree(size, level, full_tiles(size, level))
-        })
+        (0..=MAX_LEVEL).filter_map(move |level| Self::in_tree(size, level, full_tiles(size, level)))
     }
 
     /// The level; level 0 holds leaf hashes.
@@ -92,7 +91,8 @@ impl fmt::Display for Tile {
 
 /// How many hashes a level of tiles has in a tree of `size` leaves.
 pub(crate) fn hashes_of_level(size: u64, level: u8) -> u64 {
-    size.checked_shr(TILE_HEIGHT * u32::from(level)).unwrap_or(0)
+    size.checked_shr(TILE_HEIGHT * u32::from(level))
+        .unwrap_or(0)
 }
 
 /// How many tiles of a level are full in a tree of `size` leaves: the index of the partial one.
@@ -114,7 +114,10 @@ impl TilePath {
     pub fn parse(path: &str) -> Option<Self> {
         let (level, rest) = path.strip_prefix("tile/")?.split_once('/')?;
         let (index, width) = match rest.split_once(".p/") {
-            Some((index, width)) => (index, width.parse().ok().filter(|width| *width < TILE_WIDTH)?),
+            Some((index, width)) => (
+                index,
+                width.parse().ok().filter(|width| *width < TILE_WIDTH)?,
+            ),
             None => (rest, TILE_WIDTH),
         };
         let mut number = 0_u64;
