@@ -138,7 +138,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn a_changed_inclusion_proof_fails(size in 1_usize..700, place: prop::sample::Index) {
+    fn a_changed_inclusion_proof_fails(size in 1_usize..400, place: prop::sample::Index) {
         let entries = entries(size);
         let (root, index) = (root(&entries), place.index(size));
         let (leaf, proof) = (Hash::of_leaf(&entries[index]), inclusion(index, &entries));
@@ -162,7 +162,7 @@ proptest! {
     }
 
     #[test]
-    fn a_changed_consistency_proof_fails(size in 2_usize..700, place: prop::sample::Index) {
+    fn a_changed_consistency_proof_fails(size in 2_usize..400, place: prop::sample::Index) {
         let entries = entries(size);
         let old_size = 1 + place.index(size - 1);
         let (old, new) = (root(&entries[..old_size]), root(&entries));

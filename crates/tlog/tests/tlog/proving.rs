@@ -74,7 +74,7 @@ fn the_prover_of_an_append_reads_nothing_for_what_was_appended() {
             .unwrap();
         let none = |_: Tile| Ok::<_, Infallible>(None);
         let mut prover = appended.prover(none);
-        for place in old..new {
+        for place in (old..new).step_by(19).chain([new - 1]) {
             assert_eq!(
                 prover.inclusion(place as u64),
                 Ok(inclusion(place, &entries))
