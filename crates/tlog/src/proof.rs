@@ -20,8 +20,9 @@ const MAX_HASHES: usize = 64;
 /// Bytes of the longest proof file: those of a note, and as many for the extra data.
 pub const MAX_PROOF_FILE_BYTES: usize = 2 * MAX_NOTE_BYTES;
 
-/// The proof that an entry is in a log: its index, the inclusion proof and a checkpoint.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The proof that an entry is in a log: its index, the inclusion proof and a checkpoint. It does not
+/// print its extra data.
+#[derive(Clone, PartialEq, Eq)]
 pub struct ProofFile {
     /// Data for the application, without any meaning here and not authenticated; empty where the file
     /// has no `extra` line.
@@ -78,6 +79,17 @@ impl fmt::Display for ProofFile {
             writeln!(formatter, "{hash}")?;
         }
         write!(formatter, "\n{}", self.checkpoint)
+    }
+}
+
+impl fmt::Debug for ProofFile {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("ProofFile")
+            .field("index", &self.index)
+            .field("proof", &self.proof)
+            .field("checkpoint", &self.checkpoint)
+            .finish_non_exhaustive()
     }
 }
 

@@ -36,11 +36,6 @@ impl<R: TileReader> Prover<R> {
         Ok(Self::new(Edge::load(size, root, &reader)?, reader))
     }
 
-    /// The edge of the tree.
-    pub const fn edge(&self) -> &Edge {
-        &self.edge
-    }
-
     /// The hash of the leaf at this index.
     pub fn leaf(&mut self, index: u64) -> Result<Hash, ReadError<R::Error>> {
         let size = self.edge.size();

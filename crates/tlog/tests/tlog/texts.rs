@@ -150,6 +150,14 @@ fn a_proof_file_is_verified_offline() {
 }
 
 #[test]
+fn extra_data_does_not_print() {
+    let mut file = proof_file(0, 1);
+    file.extra = b"canary".to_vec();
+    let printed = format!("{file:?}");
+    assert!(!printed.contains("canary") && !printed.contains("99, 97, 110"));
+}
+
+#[test]
 fn a_proof_file_can_need_witnesses() {
     let mut file = proof_file(3, 9);
     assert_eq!(
