@@ -1,6 +1,8 @@
 //! A log in a folder, verified by packages of other people, and not verified once it was tampered
 //! with. `CL_TLOG_PYTHON` names a Python interpreter that has them (`conformance/tlog`).
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
@@ -105,6 +107,7 @@ fn export() -> TempDir {
 
 #[expect(
     clippy::disallowed_methods,
+    clippy::print_stdout,
     reason = "whoever runs the tests has the packages, or not"
 )]
 fn python() -> Option<OsString> {

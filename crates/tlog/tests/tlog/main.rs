@@ -1,6 +1,6 @@
 //! The log from outside, held to a naive implementation, to two other ones, and to hostile input.
 
-#![allow(clippy::expect_used, reason = "tests")]
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 mod appending;
 mod corpus;
