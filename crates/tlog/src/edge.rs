@@ -33,8 +33,8 @@ impl Edge {
             size,
             ..Self::default()
         };
-        for (subtree, tile) in edge.levels.iter_mut().zip(edge_tiles(size)) {
-            if let Some(tile) = tile {
+        for tile in Tile::edge_of(size) {
+            if let Some(subtree) = edge.levels.get_mut(usize::from(tile.level())) {
                 *subtree = read(reader, tile)?;
             }
         }
@@ -92,11 +92,6 @@ impl Edge {
     }
 }
 
-/// The partial tile of each level in a tree of `size` leaves.
-fn edge_tiles(size: u64) -> impl Iterator<Item = Option<Tile>> {
-    (0..).map(move |level| Tile::in_tree(size, level, full_tiles(size, level)))
-}
-
 /// A tree after entries were appended, and what there is to store of it.
 #[derive(Clone, Debug)]
 pub struct Appended {
@@ -120,8 +115,8 @@ impl Appended {
     /// The bundles to store are those of the tiles of level 0.
     pub fn tiles(&self) -> impl Iterator<Item = (Tile, Vec<u8>)> {
         let full = self.full.iter().map(|(tile, subtree)| (*tile, subtree));
-        let edge = edge_tiles(self.edge.size).zip(&self.edge.levels);
-        let partial = edge.filter_map(|(tile, subtree)| Some((tile?, subtree)));
+        let partial = Tile::edge_of(self.edge.size)
+            .filter_map(|tile| Some((tile, self.edge.level(tile.level())?)));
         full.chain(partial)
             .filter(|(tile, _)| {
                 Tile::in_tree(self.old_size, tile.level(), tile.index()) != Some(*tile)

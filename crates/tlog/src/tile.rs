@@ -90,7 +90,7 @@ impl fmt::Display for Tile {
 }
 
 /// How many hashes a level of tiles has in a tree of `size` leaves.
-pub(crate) fn hashes_of_level(size: u64, level: u8) -> u64 {
+fn hashes_of_level(size: u64, level: u8) -> u64 {
     size.checked_shr(TILE_HEIGHT * u32::from(level))
         .unwrap_or(0)
 }
