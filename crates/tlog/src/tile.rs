@@ -114,10 +114,7 @@ impl TilePath {
     pub fn parse(path: &str) -> Option<Self> {
         let (level, rest) = path.strip_prefix("tile/")?.split_once('/')?;
         let (index, width) = match rest.split_once(".p/") {
-            Some((index, width)) => (
-                index,
-                width.parse().ok().filter(|width| *width < TILE_WIDTH)?,
-            ),
+            Some((index, width)) => (index, width.parse().ok()?),
             None => (rest, TILE_WIDTH),
         };
         let mut number = 0_u64;

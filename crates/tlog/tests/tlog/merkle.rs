@@ -56,6 +56,10 @@ fn every_inclusion_proof_by_definition_verifies_at_its_index_alone() {
         for index in 0..size {
             let leaf = Hash::of_leaf(&entries[index]);
             let proof = inclusion(index, &entries);
+            for other in lengthened_and_shortened(&proof) {
+                let verified = verify_inclusion(leaf, index as u64, size as u64, &other, root);
+                assert_eq!(verified, Err(Error::ProofLength));
+            }
             for other in 0..=size {
                 let verified = verify_inclusion(leaf, other as u64, size as u64, &proof, root);
                 assert_eq!(
@@ -78,8 +82,14 @@ fn every_consistency_proof_by_definition_verifies() {
             let proof = consistency(old_size, &entries[..size]);
             let (from, to) = (old_size as u64, size as u64);
             assert_eq!(verify_consistency(from, old, to, new, &proof), Ok(()));
+            if old_size > 0 {
+                let wrong = Hash::of_node(old, old);
+                assert!(verify_consistency(from, wrong, to, new, &proof).is_err());
+                assert!(verify_consistency(from, old, to, wrong, &proof).is_err());
+            }
             for other in lengthened_and_shortened(&proof) {
-                assert!(verify_consistency(from, old, to, new, &other).is_err());
+                let verified = verify_consistency(from, old, to, new, &other);
+                assert_eq!(verified, Err(Error::ProofLength));
             }
         }
     }
@@ -157,7 +167,7 @@ proptest! {
             prop_assert!(verify(leaf, index ^ (1 << bit), &proof, root).is_err());
         }
         for other in lengthened_and_shortened(&proof) {
-            prop_assert!(verify(leaf, index, &other, root).is_err());
+            prop_assert_eq!(verify(leaf, index, &other, root), Err(Error::ProofLength));
         }
     }
 
