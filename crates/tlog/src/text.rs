@@ -29,7 +29,9 @@ pub(crate) fn decimal(text: &str) -> Option<u64> {
     text.parse().ok().filter(|_| canonical)
 }
 
-/// Padded base64 with zero trailing bits (RFC 4648 section 4).
+/// Padded base64 with zero trailing bits (RFC 4648 section 4). The decoder alone would also take
+/// several padded texts in a row.
 pub(crate) fn base64(text: &str) -> Option<Vec<u8>> {
-    BASE64.decode(text.as_bytes()).ok()
+    let bytes = BASE64.decode(text.as_bytes()).ok()?;
+    (BASE64.encode(&bytes) == text).then_some(bytes)
 }

@@ -171,6 +171,7 @@ fn malformed_notes_are_refused() {
         good.replace("log.example ", "log.example\u{a0} "),
         good.replace(encoded, encoded.trim_end_matches('=')),
         good.replace(encoded, "AAAAAA=="),
+        good.replace(encoded, "AAAAAAA=AAAA"),
         good.replace(encoded, "AAAAAAB="),
         good.replace(encoded, "AAAAAAAA AAAA"),
         good.replace(encoded, &encoded.replace(['+', '/'], "-"))
