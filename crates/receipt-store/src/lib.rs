@@ -1,12 +1,15 @@
-//! The receipt store: durable, hash-chained evidence of sensitive operations (spec 7.8, 11.8, 11.9).
+//! The receipt store: durable evidence of sensitive operations in verifiable logs (spec 7.8, 11.8,
+//! 11.9, 13.5).
 //!
 //! # Role
 //!
 //! Services announce sensitive operations ([`Begin`]) and record how they ended ([`Complete`],
 //! [`Append`]); a call that has succeeded is durable. One [`committer`] decides groups of calls in
-//! order and writes each group with one sync. Entries form one chain, byte for byte that of the
-//! portable log. An operation whose writer is silent past its deadline is recorded as indeterminate
-//! by the store itself. Readers get single receipts, lists, and a check of the whole log.
+//! order and writes each group with one sync. Each tenant has one log: a Merkle tree (RFC 9162) whose
+//! entries are salted commitments to receipts ([`cl_model::leaf`]), with a signed checkpoint over
+//! every entry before its call is answered, and the proof in the answer. An operation whose writer is
+//! silent past its deadline is recorded as indeterminate by the store itself. Readers get single
+//! receipts with proofs, searches, a check of a whole log, and its tiles over HTTP ([`http`]).
 //!
 //! [`Begin`]: cl_wire::receipt::v1::receipt_service_server::ReceiptService::begin
 //! [`Complete`]: cl_wire::receipt::v1::receipt_service_server::ReceiptService::complete
@@ -14,10 +17,11 @@
 //!
 //! # Holds
 //!
-//! The log of all tenants, the intents, and the key-encryption key of its own data. Receipts carry
-//! digests and references, never content; who did what when is private all the same (spec 11.8), so
-//! values are sealed, and actors, bundles, tags, operations and references are hashed where they are
-//! parts of keys. Logs and metrics have none of them.
+//! The logs of all tenants with receipts and salts, the intents, the key that signs checkpoints, and
+//! the key-encryption key of its own data. Receipts carry digests and references, never content; who
+//! did what when is private all the same (spec 11.8), so values are sealed, and actors, bundles, tags,
+//! operations and references are hashed where they are parts of keys. Logs and metrics have none of
+//! them. Tiles show how many receipts a tenant has and when they came, nothing else.
 //!
 //! # Trusts
 //!
@@ -29,10 +33,9 @@
 //!
 //! # A compromise yields
 //!
-//! The running process, or its data and its key-encryption key: all receipts, and the power to
-//! withhold or invent later ones. Entries that were seen outside before cannot be changed unnoticed:
-//! the chain would differ. A data folder that is put back to an earlier state as a whole verifies;
-//! only someone who kept a later entry digest notices.
+//! The running process, or its data and its keys: all receipts, and the power to withhold or invent
+//! later ones. Entries under a checkpoint or a proof that was seen outside before cannot be changed or
+//! dropped unnoticed: no later checkpoint would be consistent with it.
 
 #![warn(missing_docs)]
 
