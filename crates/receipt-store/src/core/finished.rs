@@ -6,7 +6,7 @@ use cl_model::leaf::{self, Salt};
 use cl_model::object::Receipt;
 use cl_model::receipt::{self, MAX_RECEIPT_BYTES};
 use cl_model::refusal::{Code, Refusal};
-use cl_model::{canonical, record};
+use cl_model::canonical;
 
 use super::records::EntryRecord;
 
@@ -20,10 +20,10 @@ pub struct Finished {
 impl Finished {
     /// Completes a receipt by its computed members, and checks it.
     pub fn new(members: serde_json::Value) -> Result<Self, Refusal> {
-        let record = record::finalize(members, cl_model::urn::ReceiptId::PREFIX)?;
+        let (record, receipt) = receipt::finalize(members)?;
         Ok(Self {
-            receipt: receipt::check(record.value())?,
-            text: record.text().to_owned(),
+            receipt,
+            text: record.into_text(),
         })
     }
 
