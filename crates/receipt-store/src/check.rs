@@ -68,6 +68,9 @@ impl Reader {
         let Some(log) = log else {
             let is_stray = self.has_entry(&progress.tenant, 1)?;
             let fault = is_stray.then_some(Code::ReceiptLogUnanchoredSuffix);
+            if fault.is_none() {
+                self.kept.cover(&*self.store, &progress.tenant)?;
+            }
             return Ok((progress, fault.map(|code| Fault { sequence: 1, code })));
         };
         let record: records::LogRecord = records::decode(&log)?;
@@ -80,6 +83,8 @@ impl Reader {
             };
             return Ok((progress, Some(fault)));
         };
+        // What is not pinned is not shown.
+        self.kept.cover(&*self.store, &progress.tenant)?;
         progress.goal = (stated.size(), stated.root());
         Ok((progress, None))
     }
@@ -216,6 +221,26 @@ impl Reader {
             let tree = tree.ok_or(Error::Corrupt("a tenant has lost its log"))?;
             if let Some(fault) = self.check_tail(&tenant, &tree)? {
                 return Err(Inconsistent::Fault(fault));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks before serving that each log goes on from its pin, and that no pin is without its log.
+    ///
+    /// A store may be ahead of its pins; they follow as soon as they can be written.
+    pub fn check_pins(&self) -> Result<(), Inconsistent> {
+        let mut tenants = self.store.tenants()?;
+        let origins = self.kept.pin().origins().map_err(Error::from)?;
+        let pinned = origins.iter().filter_map(|it| self.kept.key().tenant(it));
+        tenants.extend(pinned);
+        for tenant in tenants {
+            match self.kept.cover(&*self.store, &tenant) {
+                Ok(_) => {}
+                Err(error @ Error::Unpinned(_)) => {
+                    tracing::warn!(%error, "a pin stays behind its log");
+                }
+                Err(error) => return Err(error.into()),
             }
         }
         Ok(())

@@ -13,9 +13,10 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::MissedTickBehavior;
 
 use crate::core::command::{Answer, Command, Outcome, Placed, Rules, Written};
+use crate::core::kept::Kept;
 use crate::core::ledger::{Base, Ledger};
 use crate::core::routing::Tenant;
-use crate::core::trees::{Kept, Proofs, Tree};
+use crate::core::trees::{Proofs, Tree};
 use crate::error::Error;
 use crate::store::{NotCommitted, Store};
 
@@ -62,7 +63,7 @@ pub struct Committer {
 pub struct Writer {
     /// Where the log is.
     pub store: Arc<dyn Store>,
-    /// The trees of the logs.
+    /// The trees of the logs, and their pins.
     pub kept: Arc<Kept>,
     /// Who may write what.
     pub rules: Arc<Rules>,
@@ -188,6 +189,7 @@ impl Writer {
             if !written.is_needed {
                 return Ok(self.answer(outcomes, &written.trees));
             }
+            self.check_pins(&written)?;
             written.head.commit_id = self.commit_id()?;
             // The commit point. A crash before it leaves nothing of the group; after it, all of the
             // group is there although no caller has heard of it, and a repeat finds it.
@@ -200,12 +202,30 @@ impl Writer {
             self.metrics.group.record(commands.len() as u64, &[]);
             let added = written.head.entries - entries_before;
             self.metrics.entries.add(added, &[]);
+            // Stored, then pinned, then acknowledged. After a crash in between the store is ahead of
+            // its pins; a repeat finds the entry, and is answered once the pin has it.
             for (tenant, tree) in &written.trees {
                 self.kept.keep(tenant.clone(), tree.clone());
+                self.kept.cover(&*self.store, tenant)?;
             }
             return Ok(self.answer(outcomes, &written.trees));
         }
         Err(Error::Busy)
+    }
+
+    /// Sees that the pins are up to what the group goes on from, and can be written.
+    ///
+    /// A store is so never more than one group ahead of a pin, and of two stores on copies of the
+    /// same data one stops before it writes. Without an entry there will be nothing to pin, but an
+    /// operation that begins now must not fail to be recorded later.
+    fn check_pins(&self, written: &Written) -> Result<(), Error> {
+        if written.trees.is_empty() {
+            self.kept.pin().probe()?;
+        }
+        for tenant in written.trees.keys() {
+            self.kept.cover(&*self.store, tenant)?;
+        }
+        Ok(())
     }
 
     /// Looks whether a commit that failed took effect after all. What can be read is durable.
@@ -217,40 +237,45 @@ impl Writer {
         Err(error)
     }
 
-    /// Adds its proof to each entry. An entry whose proof cannot be made is durable all the same; its
-    /// caller repeats the call.
+    /// Adds its proof to each entry. An entry whose proof cannot be made, or is not pinned yet, is
+    /// durable all the same; its caller repeats the call.
     fn answer(
         &self,
         outcomes: Vec<Result<Outcome, Error>>,
         grown: &BTreeMap<Tenant, Tree>,
     ) -> Vec<Result<Answer, Error>> {
-        let mut proofs: BTreeMap<Tenant, Proofs<'_>> = BTreeMap::new();
-        let mut prove = |placed: &Placed| {
+        let mut logs: BTreeMap<Tenant, Result<Proofs<'_>, Error>> = BTreeMap::new();
+        let mut answer = |outcome| {
+            let placed = match &outcome {
+                Outcome::Entry(placed) | Outcome::Intent(_, Some(placed)) => placed,
+                Outcome::Intent(state, None) => return Ok(Answer::Intent(*state, None)),
+                Outcome::Done => return Ok(Answer::Done),
+            };
             let tenant = &placed.tenant;
-            if !proofs.contains_key(tenant) {
-                let stored = match grown.get(tenant) {
-                    Some(tree) => tree.proofs(&*self.store, tenant),
-                    None => self.stored_proofs(tenant)?,
-                };
-                proofs.insert(tenant.clone(), stored);
+            let log = logs
+                .entry(tenant.clone())
+                .or_insert_with(|| self.proofs(tenant, grown.get(tenant)));
+            let proofs = log.as_mut().map_err(|error| error.clone())?;
+            match outcome {
+                Outcome::Entry(placed) => {
+                    let proof = proofs.prove(placed.sequence, &placed.entry)?;
+                    Ok(Answer::Entry(placed, proof))
+                }
+                Outcome::Intent(state, placed) => Ok(Answer::Intent(state, placed)),
+                Outcome::Done => Ok(Answer::Done),
             }
-            let proofs = proofs.get_mut(tenant).ok_or(NO_LOG)?;
-            proofs.prove(placed.sequence, &placed.entry)
-        };
-        let mut answer = |outcome| match outcome {
-            Outcome::Entry(placed) => {
-                let proof = prove(&placed)?;
-                Ok(Answer::Entry(placed, proof))
-            }
-            Outcome::Intent(state, placed) => Ok(Answer::Intent(state, placed)),
-            Outcome::Done => Ok(Answer::Done),
         };
         let outcomes = outcomes.into_iter();
         outcomes.map(|it| it.and_then(&mut answer)).collect()
     }
 
-    fn stored_proofs(&self, tenant: &Tenant) -> Result<Proofs<'_>, Error> {
-        let tree = self.kept.load(&*self.store, tenant)?.ok_or(NO_LOG)?;
+    /// What proves entries of a log: the tree that this group has grown, or the stored one. Nobody
+    /// hears of an entry that no pin has.
+    fn proofs(&self, tenant: &Tenant, grown: Option<&Tree>) -> Result<Proofs<'_>, Error> {
+        let tree = match grown {
+            Some(tree) => tree.clone(),
+            None => self.kept.cover(&*self.store, tenant)?.ok_or(NO_LOG)?,
+        };
         Ok(tree.proofs(&*self.store, tenant))
     }
 
@@ -275,11 +300,13 @@ mod tests {
     use cl_model::key::{Seed, SigningKey};
     use cl_model::scalar::KeyId;
     use ring::rand::SystemRandom;
+    use tempfile::TempDir;
     use zeroize::Zeroizing;
 
     use super::*;
     use crate::core::trees::LogKey;
     use crate::core::writers::Writers;
+    use crate::pin::FolderPin;
 
     fn log_key() -> LogKey {
         let kid = KeyId::new("urn:cl:key:receipts:test").unwrap();
@@ -287,16 +314,17 @@ mod tests {
         LogKey::new(key, "example.org")
     }
 
-    fn writer() -> Writer {
+    fn writer(pins: &TempDir) -> Writer {
         let clock: Arc<dyn Clock> = Arc::new(ManualClock::new(1_900_000_000_000));
         let ids: Arc<dyn Ids> = Arc::new(SeededIds::new(1, Arc::clone(&clock)));
         let kek = KeyEncryptionKey::new(Zeroizing::new([1; 32]));
         let random = Arc::new(SystemRandom::new());
         let sealed = Sealed::open(MemoryEngine::new(), kek, random).unwrap();
+        let pin = FolderPin::open(pins.path().to_owned()).unwrap();
         let own_id = "spiffe://example.org/exchange/cl-receipt-store";
         Writer {
             store: crate::open_store(sealed, &ids).unwrap(),
-            kept: Arc::new(Kept::new(log_key())),
+            kept: Arc::new(Kept::new(log_key(), pin())),
             rules: Arc::new(Rules {
                 own_id: own_id.parse().unwrap(),
                 writers: Writers::parse(br#"{"writers_version":1,"writers":{}}"#).unwrap(),
@@ -309,7 +337,8 @@ mod tests {
 
     #[tokio::test]
     async fn refuses_what_it_has_no_room_for() {
-        let (committer, commits) = Committer::new(writer(), Duration::from_secs(1));
+        let pins = TempDir::new().unwrap();
+        let (committer, commits) = Committer::new(writer(&pins), Duration::from_secs(1));
         for _ in 0..MAX_WAITING {
             let (reply, _) = oneshot::channel();
             commits.queue.try_send((Command::Probe, reply)).unwrap();
@@ -324,7 +353,8 @@ mod tests {
     #[tokio::test]
     async fn commits_what_waits_before_it_ends() {
         let shutdown = Shutdown::default();
-        let (committer, commits) = Committer::new(writer(), Duration::from_secs(1));
+        let pins = TempDir::new().unwrap();
+        let (committer, commits) = Committer::new(writer(&pins), Duration::from_secs(1));
         let waiting = commits.submit(Command::Probe);
         shutdown.request();
         let (answer, ()) = tokio::join!(waiting, committer.run(shutdown));

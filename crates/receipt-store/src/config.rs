@@ -13,6 +13,7 @@ use crate::core::command::Rules;
 use crate::core::trees::LogKey;
 use crate::core::writers::{InvalidWriters, MAX_TABLE_BYTES, Writers};
 use crate::keyfiles::KeyFiles;
+use crate::pin::FolderPin;
 use crate::{Deps, PROCESS};
 
 /// How often the store looks for overdue intents when nobody calls.
@@ -35,6 +36,11 @@ pub struct Settings {
     #[arg(long, env = "CL_LOG_KEY")]
     pub log_key: Option<PathBuf>,
 
+    /// Folder of pins, the newest checkpoint of each log, which tell when the data folder is put back
+    /// or copied; not in it, and not backed up with it [default: pins in the home folder].
+    #[arg(long, env = "CL_PIN_DIR")]
+    pub pin_dir: Option<PathBuf>,
+
     /// Data folder [default: data/cl-receipt-store in the home folder].
     #[arg(long, env = "CL_DATA_DIR")]
     pub data_dir: Option<PathBuf>,
@@ -49,6 +55,9 @@ pub enum InvalidSettings {
     /// The table of writers is wrong.
     #[error(transparent)]
     Writers(#[from] InvalidWriters),
+    /// The pins would be put back together with the data.
+    #[error("the pin folder must not be in the data folder, nor the data folder in it")]
+    PinsInData,
 }
 
 impl Settings {
@@ -66,10 +75,14 @@ impl Settings {
         let secrets = key_files.load()?;
         let data = or_default(self.data_dir, "data/cl-receipt-store");
         std::fs::create_dir_all(&data)?;
+        let pins = or_default(self.pin_dir, "pins");
+        let pin = FolderPin::open(pins.clone())?;
+        check_apart(&pins.canonicalize()?, &data.canonicalize()?)?;
         let engine = RocksEngine::open(&data)?;
         let random = Arc::new(SystemRandom::new());
         Ok(Deps {
             store: crate::open_store(Sealed::open(engine, secrets.sealing, random)?, &host.ids)?,
+            pin: Arc::new(pin),
             log_key: LogKey::new(secrets.log, host.credentials.own().id.trust_domain()),
             rules: Rules {
                 own_id: host.credentials.own().id.clone(),
@@ -83,6 +96,13 @@ impl Settings {
             sweep_interval: SWEEP_INTERVAL,
         })
     }
+}
+
+fn check_apart(pins: &Path, data: &Path) -> Result<(), InvalidSettings> {
+    if pins.starts_with(data) || data.starts_with(pins) {
+        return Err(InvalidSettings::PinsInData);
+    }
+    Ok(())
 }
 
 fn load_writers(path: &Path) -> Result<Writers, InvalidSettings> {

@@ -4,6 +4,7 @@
 pub mod command;
 pub mod finished;
 pub mod intents;
+pub mod kept;
 pub mod ledger;
 pub mod members;
 pub mod records;

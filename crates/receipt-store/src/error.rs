@@ -7,6 +7,8 @@ use cl_wire::field_path::FieldPath;
 use cl_wire::status::StatusBuilder;
 use tonic::{Code, Status};
 
+use crate::pin::PinFailed;
+
 /// After what time an unavailable store is worth another try.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
@@ -64,7 +66,10 @@ pub enum Error {
     /// The store under the log failed; what the call asked for may or may not be there.
     #[error("the store is unavailable: {0}")]
     Unavailable(#[source] cl_kv::Error),
-    /// A stored record is not what was written.
+    /// The pins cannot be read or written; what the call asked for may or may not be there.
+    #[error("the pins are unavailable: {0}")]
+    Unpinned(#[from] PinFailed),
+    /// A stored record is not what was written, or the log is not what its pin says.
     #[error("the store is damaged: {0}")]
     Corrupt(&'static str),
     /// Something broke inside.
@@ -75,8 +80,8 @@ pub enum Error {
 impl Error {
     /// Operators need the cause of what callers cannot help; the span around it has the call's ids.
     pub(crate) fn log(&self) {
-        if let Self::Unavailable(inner) = self {
-            tracing::warn!(error = %self, cause = cause(inner), "call failed");
+        if matches!(self, Self::Unavailable(_) | Self::Unpinned(_)) {
+            tracing::warn!(error = %self, cause = cause(self), "call failed");
         } else if matches!(self, Self::Corrupt(_) | Self::Internal(_)) {
             tracing::error!(error = %self, "call failed");
         }
@@ -188,6 +193,7 @@ impl From<Error> for Status {
             | Error::Busy
             | Error::Draining
             | Error::Unavailable(_)
+            | Error::Unpinned(_)
             | Error::Corrupt(_)
             | Error::Internal(_) => None,
         };
@@ -244,7 +250,7 @@ fn public(error: &Error) -> (Code, &'static str, &'static str) {
             "RATE_LIMITED",
             "too many calls wait",
         ),
-        Error::Draining | Error::Unavailable(_) => (
+        Error::Draining | Error::Unavailable(_) | Error::Unpinned(_) => (
             Code::Unavailable,
             "RECEIPT_STORE_UNAVAILABLE",
             "the receipt store cannot take receipts now",
@@ -258,8 +264,8 @@ fn public(error: &Error) -> (Code, &'static str, &'static str) {
     }
 }
 
-/// The innermost cause of an engine's failure: the operating system's or the database's words.
-pub(crate) fn cause(error: &cl_kv::Error) -> String {
+/// The innermost cause of a failure: the operating system's or the database's words.
+fn cause(error: &Error) -> String {
     let mut innermost: &dyn std::error::Error = error;
     while let Some(source) = innermost.source() {
         innermost = source;

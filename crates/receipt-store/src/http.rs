@@ -46,7 +46,7 @@ async fn read(State(reader): State<Arc<Reader>>, uri: Uri) -> Response {
         Err(error) => {
             error.log();
             match error {
-                Error::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+                Error::Unavailable(_) | Error::Unpinned(_) => StatusCode::SERVICE_UNAVAILABLE.into_response(),
                 _ => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
             }
         }
@@ -86,7 +86,7 @@ impl Reader {
         let Some(tenant) = Tenant::parse(tenant) else {
             return Ok(None);
         };
-        let Some(tree) = self.kept.load(&*self.store, &tenant)? else {
+        let Some(tree) = self.kept.shown(&*self.store, &tenant, 1)? else {
             return Ok(None);
         };
         if path == CHECKPOINT {

@@ -48,6 +48,7 @@ pub mod grpc;
 pub mod http;
 pub mod keyfiles;
 pub mod page_token;
+pub mod pin;
 pub mod reader;
 pub mod store;
 
@@ -67,10 +68,12 @@ use tonic::service::Routes;
 use crate::check::Inconsistent;
 use crate::committer::{Committer, Metrics, Writer};
 use crate::core::command::Rules;
-use crate::core::trees::{Kept, LogKey};
+use crate::core::kept::Kept;
+use crate::core::trees::LogKey;
 use crate::error::Error;
 use crate::grpc::Service;
 use crate::page_token::PageTokens;
+use crate::pin::Pin;
 use crate::reader::Reader;
 use crate::store::{KvStore, Slot, Store};
 
@@ -90,6 +93,8 @@ const AUDITORS: &[&str] = &["auditor/*", "operator/*"];
 pub struct Deps {
     /// Where the log is.
     pub store: Arc<dyn Store>,
+    /// Where the newest checkpoints are kept apart from it.
+    pub pin: Arc<dyn Pin>,
     /// The key that signs checkpoints.
     pub log_key: LogKey,
     /// Whose store this is, and who may write to it.
@@ -138,10 +143,20 @@ where
 
 /// Checks what is stored, starts the committer, and gives what is to be served.
 pub fn assemble(deps: Deps) -> Result<App, BuildError> {
-    let kept = Arc::new(Kept::new(deps.log_key));
+    let callers = callers(&deps.rules)?;
+    let service = start(deps)?;
+    let tiles = http::routes(service.reader.clone());
+    let service = ReceiptServiceServer::new(service).max_decoding_message_size(MAX_REQUEST_BYTES);
+    let routes = Routes::new(service).into_axum_router().merge(tiles);
+    Ok(App::new(Routes::from(routes), Callers::Table(callers)))
+}
+
+/// Checks what is stored, and starts the committer.
+pub fn start(deps: Deps) -> Result<Service, BuildError> {
+    let kept = Arc::new(Kept::new(deps.log_key, deps.pin));
     let reader = Reader::new(Arc::clone(&deps.store), Arc::clone(&kept));
     reader.check_tails()?;
-    let callers = callers(&deps.rules)?;
+    reader.check_pins()?;
     let token_key = deps.store.get(&Slot::TokenKey)?;
     let token_key = token_key.ok_or(Error::Corrupt("the key of page tokens is missing"))?;
     let rules = Arc::new(deps.rules);
@@ -153,18 +168,15 @@ pub fn assemble(deps: Deps) -> Result<App, BuildError> {
         ids: Arc::clone(&deps.ids),
         metrics: Metrics::new(&deps.meter),
     };
-    let tiles = http::routes(reader.clone());
     let (committer, commits) = Committer::new(writer, deps.sweep_interval);
-    let service = Service {
+    let tokens = PageTokens::new(&token_key, deps.ids)?;
+    deps.tasks.spawn("committer", committer.run(deps.shutdown));
+    Ok(Service {
         commits,
         reader,
         rules,
-        tokens: PageTokens::new(&token_key, deps.ids)?,
-    };
-    deps.tasks.spawn("committer", committer.run(deps.shutdown));
-    let service = ReceiptServiceServer::new(service).max_decoding_message_size(MAX_REQUEST_BYTES);
-    let routes = Routes::new(service).into_axum_router().merge(tiles);
-    Ok(App::new(Routes::from(routes), Callers::Table(callers)))
+        tokens,
+    })
 }
 
 /// Who may call what: writers are the rows of their table, the rest is fixed.

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use crate::core::command::operation_slot;
 use crate::core::finished::Facets;
 use crate::core::intents::State;
+use crate::core::kept::Kept;
 use crate::core::records::{self, EntryRecord, OperationKeyRecord, OperationRecord, PlaceRecord};
 use crate::core::routing::{SubjectTag, Tenant};
-use crate::core::trees::Kept;
 use crate::error::Error;
 use crate::store::{Selector, Slot, Store, number};
 
@@ -157,7 +157,7 @@ impl Reader {
 
     /// The proof that an entry is in its log, as the log is now.
     pub fn proof(&self, tenant: &Tenant, (sequence, entry): &Numbered) -> Result<String, Error> {
-        let tree = self.kept.load(&*self.store, tenant)?;
+        let tree = self.kept.shown(&*self.store, tenant, *sequence)?;
         let tree = tree.ok_or(Error::Corrupt("an entry is in no log"))?;
         tree.proofs(&*self.store, tenant).prove(*sequence, entry)
     }

@@ -1,6 +1,7 @@
 //! Appends at the receipt store's own API, the service below gRPC, against plain synced writes of
 //! records of the same size.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,10 +12,11 @@ use cl_host::life::Shutdown;
 use cl_host::telemetry::Telemetry;
 use cl_kv::{Batch, Engine, RocksEngine, Sealed};
 use cl_receipt_store::committer::{Committer, Metrics, Writer};
-use cl_receipt_store::core::trees::Kept;
+use cl_receipt_store::core::kept::Kept;
 use cl_receipt_store::grpc::Service;
 use cl_receipt_store::open_store;
 use cl_receipt_store::page_token::PageTokens;
+use cl_receipt_store::pin::FolderPin;
 use cl_receipt_store::reader::Reader;
 use cl_wire::receipt::v1::AppendRequest;
 use cl_wire::receipt::v1::append_request::Body;
@@ -60,7 +62,7 @@ async fn compare(telemetry: &Telemetry, delay: Duration, suffix: &str) -> Vec<Ro
         let path = folder.path().join(name);
         Delayed::new(RocksEngine::open(&path).expect("a store"), delay)
     };
-    let appending = Appending::new(telemetry, open("receipts"));
+    let appending = Appending::new(telemetry, open("receipts"), folder.path().join("pins"));
     let plain = Arc::new(open("plain"));
     let record_bytes = appending.record_bytes();
     appending.round(0).await;
@@ -138,14 +140,15 @@ struct Appending {
 }
 
 impl Appending {
-    fn new(telemetry: &Telemetry, engine: Delayed) -> Self {
+    fn new(telemetry: &Telemetry, engine: Delayed, pins: PathBuf) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let ids: Arc<dyn Ids> = Arc::new(SystemIds::new(Arc::clone(&clock)));
         let random = Arc::new(ring::rand::SystemRandom::new());
         let sealed = Sealed::open(engine, kek(), random).expect("a sealed store");
         let store = open_store(sealed, &ids).expect("a receipt store");
         let rules = Arc::new(receipt_rules());
-        let kept = Arc::new(Kept::new(log_key()));
+        let pin = FolderPin::open(pins).expect("a pin folder");
+        let kept = Arc::new(Kept::new(log_key(), Arc::new(pin)));
         let writer = Writer {
             store: Arc::clone(&store),
             kept: Arc::clone(&kept),

@@ -13,13 +13,14 @@ use prost::Message;
 use super::command::{Call, Command, Outcome, Placed, Rules, Written, operation_slot};
 use super::finished::{Facets, Finished, supersedes_ref};
 use super::intents::{MAX_DEADLINE_MS, State, overdue_receipt};
+use super::kept::Kept;
 use super::members::Members;
 use super::records::{
     self, EntryRecord, HeadRecord, IntentRecord, NumberRecord, OperationKeyRecord, OperationRecord,
     PlaceRecord, RoutingRecord, TenantRecord,
 };
 use super::routing::{Routing, Tenant};
-use super::trees::{Growth, Kept};
+use super::trees::Growth;
 use crate::error::Error;
 use crate::store::{Selector, Slot, Store};
 

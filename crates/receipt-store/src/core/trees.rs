@@ -11,13 +11,11 @@ use cl_tlog::{
 };
 use prost::Message;
 
+use super::kept::Kept;
 use super::records::{self, EntryRecord, LogRecord};
 use super::routing::Tenant;
 use crate::error::Error;
 use crate::store::{Slot, Store};
-
-/// Edges that are kept between groups; one has up to 16 KiB a level.
-const MAX_KEPT: usize = 64;
 
 /// Signs the checkpoints of all logs; each log has its own origin, and so its own key name and id.
 pub struct LogKey {
@@ -37,6 +35,12 @@ impl LogKey {
     /// The origin of a tenant's log.
     pub fn origin(&self, tenant: &Tenant) -> String {
         leaf::origin(&self.trust_domain, tenant.as_str())
+    }
+
+    /// The tenant whose log has this origin; none if it is of another deployment.
+    pub fn tenant(&self, origin: &str) -> Option<Tenant> {
+        let tenant = Tenant::parse(origin.rsplit('/').next()?)?;
+        (self.origin(&tenant) == origin).then_some(tenant)
     }
 
     fn verifier(&self, tenant: &Tenant) -> Result<VerifierKey, Error> {
@@ -117,23 +121,54 @@ impl Tree {
     /// [`Error::Corrupt`] when the checkpoint is not signed by the log's key, or the stored tiles do
     /// not lead to its root.
     pub fn load(store: &dyn Store, key: &LogKey, tenant: &Tenant) -> Result<Option<Self>, Error> {
-        let Some(record) = log_record(store, tenant)? else {
-            return Ok(None);
-        };
-        let checkpoint = key.read(tenant, &record.checkpoint)?;
-        let checkpoint = checkpoint.ok_or(Error::Corrupt("a checkpoint is not the log's"))?;
+        let record = log_record(store, tenant)?;
+        let tree = record.map(|record| Self::at(record.checkpoint, store, key, tenant));
+        tree.transpose()
+    }
+
+    /// The tree of a checkpoint, from the stored tiles, which may have grown since.
+    pub fn at(
+        text: String,
+        store: &dyn Store,
+        key: &LogKey,
+        tenant: &Tenant,
+    ) -> Result<Self, Error> {
+        let foreign = Error::Corrupt("a checkpoint is not the log's");
+        let checkpoint = key.read(tenant, &text)?.ok_or(foreign.clone())?;
         let tiles = Tiles {
             store,
             tenant: tenant.clone(),
         };
         let edge = Edge::load(checkpoint.size(), checkpoint.root(), &tiles).map_err(unread)?;
-        let signed = SignedCheckpoint::parse(record.checkpoint.as_bytes());
-        Ok(Some(Self {
+        let signed = SignedCheckpoint::parse(text.as_bytes());
+        Ok(Self {
             edge,
             appended: None,
-            checkpoint: signed.map_err(|_| Error::Corrupt("a checkpoint is not the log's"))?,
-            text: record.checkpoint,
-        }))
+            checkpoint: signed.map_err(|_| foreign)?,
+            text,
+        })
+    }
+
+    /// Whether it begins with the tree of an older checkpoint; proven from the stored tiles.
+    pub fn extends(
+        &self,
+        old: &Checkpoint,
+        store: &dyn Store,
+        tenant: &Tenant,
+    ) -> Result<bool, Error> {
+        let proof = self.proofs(store, tenant).prover.consistency(old.size());
+        let checkpoint = self.checkpoint.checkpoint();
+        Ok(checkpoint
+            .verify_consistency(old, &proof.map_err(unread)?)
+            .is_ok())
+    }
+
+    /// The tree, without what only the group that grew it needs.
+    pub(crate) fn settled(self) -> Self {
+        Self {
+            appended: None,
+            ..self
+        }
     }
 
     /// How many entries it has.
@@ -290,67 +325,7 @@ impl Growth {
     }
 }
 
-/// Trees that were read or written before, so that they need not be read again.
-#[derive(Debug)]
-pub struct Kept {
-    key: LogKey,
-    trees: std::sync::Mutex<BTreeMap<Tenant, Tree>>,
-}
-
-impl Kept {
-    /// Keeps nothing yet.
-    pub fn new(key: LogKey) -> Self {
-        Self {
-            key,
-            trees: std::sync::Mutex::default(),
-        }
-    }
-
-    /// The key of the logs.
-    pub fn key(&self) -> &LogKey {
-        &self.key
-    }
-
-    /// The tree of a tenant as it is stored. One that was kept counts while its checkpoint is the
-    /// stored one.
-    pub fn load(&self, store: &dyn Store, tenant: &Tenant) -> Result<Option<Tree>, Error> {
-        let kept = self.lock().get(tenant).cloned();
-        if let Some(tree) = kept {
-            let record = log_record(store, tenant)?;
-            if record.is_some_and(|record| record.checkpoint == tree.text) {
-                return Ok(Some(tree));
-            }
-        }
-        let loaded = Tree::load(store, &self.key, tenant)?;
-        if let Some(tree) = &loaded {
-            self.keep(tenant.clone(), tree.clone());
-        }
-        Ok(loaded)
-    }
-
-    /// Keeps a tree that is durable.
-    pub fn keep(&self, tenant: Tenant, tree: Tree) {
-        let mut trees = self.lock();
-        if trees.len() >= MAX_KEPT && !trees.contains_key(&tenant) {
-            trees.clear();
-        }
-        trees.insert(
-            tenant,
-            Tree {
-                appended: None,
-                ..tree
-            },
-        );
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<Tenant, Tree>> {
-        // No code under this lock leaves half a change behind.
-        let trees = self.trees.lock();
-        trees.unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-}
-
-fn log_record(store: &dyn Store, tenant: &Tenant) -> Result<Option<LogRecord>, Error> {
+pub(crate) fn log_record(store: &dyn Store, tenant: &Tenant) -> Result<Option<LogRecord>, Error> {
     let record = store.get(&Slot::Log(tenant.clone()))?;
     record.map(|record| records::decode(&record)).transpose()
 }

@@ -8,14 +8,15 @@ use cl_kv::{Fault, MemoryEngine};
 use cl_model::digest::Digest;
 use cl_receipt_store::committer::{Metrics, Writer};
 use cl_receipt_store::core::command::{Answer, Call, Command, Placed, Rules};
+use cl_receipt_store::core::kept::Kept;
 use cl_receipt_store::core::members::Members;
 use cl_receipt_store::core::routing::{OperationId, Routing, Tenant};
-use cl_receipt_store::core::trees::Kept;
 use cl_receipt_store::core::writers::Writers;
 use cl_receipt_store::error::Error;
 use cl_receipt_store::open_store;
 use serde_json::{Value, json};
 
+use crate::failpoints::MemoryPin;
 use crate::pki::id;
 use crate::requests::{begun_members, bytes, complete, consumption, operation_id, with};
 use crate::support::{ENGINE, START_MS, STORE, WRITERS, log_key, sealed, telemetry};
@@ -37,7 +38,7 @@ impl Store {
         let ids: Arc<dyn Ids> = Arc::new(SeededIds::new(1, Arc::clone(&injected)));
         let writer = Writer {
             store: open_store(sealed(engine.clone()), &ids).unwrap(),
-            kept: Arc::new(Kept::new(log_key())),
+            kept: Arc::new(Kept::new(log_key(), Arc::new(MemoryPin::default()))),
             rules: Arc::new(rules(WRITERS)),
             clock: injected,
             ids,

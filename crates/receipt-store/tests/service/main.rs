@@ -10,6 +10,7 @@
 mod callers;
 mod concurrency;
 mod damage;
+mod failpoints;
 mod faults;
 mod full_disk;
 mod groups;
@@ -17,6 +18,7 @@ mod intents;
 mod killed;
 mod lists;
 mod log;
+mod pins;
 mod pki;
 mod privacy;
 mod process;

@@ -11,7 +11,7 @@ use cl_host::life::{
     Ended, Listeners, ServeError, Server, Shutdown, SignalSender, Signals, Tasks, Timings,
 };
 use cl_host::telemetry::{Telemetry, TelemetryConfig};
-use cl_kv::{KeyEncryptionKey, MemoryEngine, Sealed};
+use cl_kv::{Engine, KeyEncryptionKey, MemoryEngine, Sealed};
 use cl_model::key::{Seed, SigningKey};
 use cl_model::leaf::{self, Salt};
 use cl_model::scalar::KeyId;
@@ -32,6 +32,7 @@ use tokio::task::JoinHandle;
 use tonic::{Code, Status};
 use zeroize::Zeroizing;
 
+use crate::failpoints::{Failing, FailingPin, Failpoints, MemoryPin};
 use crate::pki::{Authority, id};
 
 pub(crate) type Client = ReceiptServiceClient<PeerChannel>;
@@ -66,7 +67,7 @@ pub(crate) async fn within<F: Future>(what: &str, future: F) -> F::Output {
     }
 }
 
-pub(crate) fn sealed(engine: MemoryEngine) -> Sealed<MemoryEngine> {
+pub(crate) fn sealed<E: Engine>(engine: E) -> Sealed<E> {
     let kek = KeyEncryptionKey::new(Zeroizing::new([9; 32]));
     Sealed::open(engine, kek, Arc::new(SystemRandom::new())).unwrap()
 }
@@ -104,6 +105,8 @@ pub(crate) fn verify_proof(tenant: &str, receipt: &[u8], proof: &str) -> Checkpo
 pub(crate) struct World {
     pub(crate) authority: Authority,
     pub(crate) engine: MemoryEngine,
+    pub(crate) pin: MemoryPin,
+    pub(crate) points: Arc<Failpoints>,
     pub(crate) clock: ManualClock,
 }
 
@@ -112,6 +115,8 @@ impl World {
         Self {
             authority: Authority::new(),
             engine: MemoryEngine::new(),
+            pin: MemoryPin::default(),
+            points: Arc::default(),
             clock: ManualClock::new(START_MS),
         }
     }
@@ -120,8 +125,16 @@ impl World {
         let clock: Arc<dyn Clock> = Arc::new(self.clock.clone());
         // Not seeded: commit ids and nonces must be fresh, also after a restart.
         let ids: Arc<dyn Ids> = Arc::new(SystemIds::new(Arc::clone(&clock)));
+        let engine = Failing {
+            engine: self.engine.clone(),
+            points: Arc::clone(&self.points),
+        };
         Ok(Deps {
-            store: open_store(sealed(self.engine.clone()), &ids)?,
+            store: open_store(sealed(engine), &ids)?,
+            pin: Arc::new(FailingPin {
+                pin: Arc::new(self.pin.clone()),
+                points: Arc::clone(&self.points),
+            }),
             log_key: log_key(),
             rules: Rules {
                 own_id: id(STORE).parse().unwrap(),
