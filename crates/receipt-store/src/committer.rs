@@ -12,7 +12,7 @@ use opentelemetry::metrics::{Counter, Histogram, Meter};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::MissedTickBehavior;
 
-use crate::core::command::{Answer, Command, Outcome, Placed, Rules, Written};
+use crate::core::command::{Answer, Command, Outcome, Rules, Written};
 use crate::core::kept::Kept;
 use crate::core::ledger::{Base, Ledger};
 use crate::core::routing::Tenant;

@@ -88,17 +88,16 @@ async fn data_that_went_on_by_themselves_are_refused_as_a_fork() {
     writer.append(append(3)).await.unwrap();
     store.end().await;
     // The copy goes on where nobody compares, also past the others.
-    let alone = World {
-        engine: copy,
-        ..World::new()
-    };
     for number in 4..6 {
-        alone.pin.clone_from(&MemoryPin::default());
+        let alone = World {
+            engine: copy.clone(),
+            ..World::new()
+        };
         let store = alone.start().await;
         let writer = &mut alone.client(store.addr, ENGINE);
         writer.append(append(number)).await.unwrap();
         store.end().await;
-        let refused = on(&world, alone.engine.clone()).refuses_to_start();
+        let refused = on(&world, copy.clone()).refuses_to_start();
         assert!(refused.to_string().contains("fork"), "{refused}");
     }
 }

@@ -68,8 +68,12 @@ pub(crate) async fn within<F: Future>(what: &str, future: F) -> F::Output {
 }
 
 pub(crate) fn sealed<E: Engine>(engine: E) -> Sealed<E> {
+    try_sealed(engine).unwrap()
+}
+
+pub(crate) fn try_sealed<E: Engine>(engine: E) -> Result<Sealed<E>, cl_kv::Error> {
     let kek = KeyEncryptionKey::new(Zeroizing::new([9; 32]));
-    Sealed::open(engine, kek, Arc::new(SystemRandom::new())).unwrap()
+    Sealed::open(engine, kek, Arc::new(SystemRandom::new()))
 }
 
 const SEED: [u8; 32] = [3; 32];
