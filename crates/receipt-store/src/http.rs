@@ -46,7 +46,9 @@ async fn read(State(reader): State<Arc<Reader>>, uri: Uri) -> Response {
         Err(error) => {
             error.log();
             match error {
-                Error::Unavailable(_) | Error::Unpinned(_) => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+                Error::Unavailable(_) | Error::Unpinned(_) => {
+                    StatusCode::SERVICE_UNAVAILABLE.into_response()
+                }
                 _ => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
             }
         }

@@ -9,6 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use cl_model::digest::Digest;
 
+/// What a probe writes: more than a checkpoint has.
+const PROBE_BYTES: usize = 4096;
+
 /// The newest checkpoint that was shown of each log.
 ///
 /// **Durable when?** When [`advance`](Self::advance) has returned `Ok`, or a later
@@ -160,7 +163,7 @@ impl Pin for FolderPin {
 
     fn probe(&self) -> Result<(), PinFailed> {
         let _lock = self.lock()?;
-        Ok(fs::remove_file(self.draft("")?)?)
+        Ok(fs::remove_file(self.draft(&"x".repeat(PROBE_BYTES))?)?)
     }
 }
 

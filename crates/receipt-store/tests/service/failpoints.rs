@@ -57,7 +57,7 @@ struct State {
     plan: BTreeMap<u64, Action>,
     done: Vec<Action>,
     is_dead: bool,
-    are_reads_down: bool,
+    last_before_reads_fail: Option<Action>,
     are_pins_down: bool,
 }
 
@@ -80,9 +80,14 @@ impl Failpoints {
         state.plan.insert(step, action);
     }
 
-    /// From now on, or not any more, the engine reads nothing.
-    pub(crate) fn set_reads_down(&self, are_down: bool) {
-        self.state().are_reads_down = are_down;
+    /// Once this has happened, the engine reads nothing.
+    pub(crate) fn fail_reads_after(&self, action: Action) {
+        self.state().last_before_reads_fail = Some(action);
+    }
+
+    /// The engine reads again.
+    pub(crate) fn heal_reads(&self) {
+        self.state().last_before_reads_fail = None;
     }
 
     /// From now on, or not any more, no pin is written.
@@ -148,7 +153,9 @@ impl Failpoints {
 
     fn read(&self) -> Result<(), Error> {
         let state = self.state();
-        if state.is_dead || state.are_reads_down {
+        let last = state.last_before_reads_fail;
+        let are_down = last.is_some_and(|last| state.done.contains(&last));
+        if state.is_dead || are_down {
             return Err(unavailable());
         }
         Ok(())
@@ -233,8 +240,7 @@ impl Pin for FailingPin {
 
     fn probe(&self) -> Result<(), PinFailed> {
         self.check(self.points.state().are_pins_down)?;
-        self.points
-            .step(|| self.pin.probe(), injected().into())
+        self.points.step(|| self.pin.probe(), injected().into())
     }
 }
 

@@ -24,6 +24,7 @@ mod privacy;
 mod process;
 mod refusals;
 mod requests;
+mod rounds;
 mod roundtrip;
 #[path = "../../../kv/tests/rocks/small_disk.rs"]
 mod small_disk;

@@ -14,7 +14,6 @@ use serde_json::Value;
 
 use super::life::{Disk, Store};
 use super::schedule::{CLOCK_MS, Call, Heard, Kind, Said, TENANTS, from};
-use crate::failpoints::Failpoints;
 use crate::support::{AUDITOR, ENGINE, START_MS, verify_proof};
 
 /// What rounds did, and what must have stayed zero.
@@ -130,7 +129,9 @@ async fn repeat(store: &Store, heard: &[Heard]) -> BTreeMap<Call, Said> {
     let mut repeats = BTreeMap::new();
     for heard in heard {
         if let Heard::Answer {
-            call, answer: Ok(_), ..
+            call,
+            answer: Ok(_),
+            ..
         } = heard
             && !repeats.contains_key(call)
         {
@@ -187,7 +188,10 @@ fn check_refusal(call: Call, code: &str, receipts: &Receipts) {
             code == "RECEIPT_REPLAY_CONFLICT" && consumptions(receipts).contains_key(&call.bundle())
         }
     };
-    assert!(allowed || code == "RECEIPT_STORE_UNAVAILABLE", "{call:?}: {code}");
+    assert!(
+        allowed || code == "RECEIPT_STORE_UNAVAILABLE",
+        "{call:?}: {code}"
+    );
 }
 
 /// What was acknowledged is in the log, where it was said to be, and its proof holds.
@@ -214,8 +218,7 @@ fn check_entry(
     if !writes {
         return;
     }
-    let verified =
-        std::panic::catch_unwind(|| verify_proof(&tenant, &found.receipt, &said.proof));
+    let verified = std::panic::catch_unwind(|| verify_proof(&tenant, &found.receipt, &said.proof));
     if verified.is_err() {
         wrong.bad_proofs += 1;
         return;
@@ -297,7 +300,9 @@ fn consumptions(receipts: &Receipts) -> BTreeMap<String, u64> {
     for receipt in receipts.values() {
         let is_success = member(receipt, "outcome") == "success";
         if is_success && member(receipt, "operation") == "bundle.consume" {
-            *consumptions.entry(member(receipt, "bundle_ref")).or_default() += 1;
+            *consumptions
+                .entry(member(receipt, "bundle_ref"))
+                .or_default() += 1;
         }
     }
     consumptions

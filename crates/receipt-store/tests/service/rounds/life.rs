@@ -21,7 +21,9 @@ use cl_tlog::SignedCheckpoint;
 use super::schedule::{CLOCK_MS, Call, Heard, Kind, Random, TENANTS};
 use crate::failpoints::{Failing, FailingPin, Failpoints};
 use crate::pki::id;
-use crate::support::{START_MS, STORE, TRUST_DOMAIN, WRITERS, log_key, telemetry, try_sealed, within};
+use crate::support::{
+    START_MS, STORE, TRUST_DOMAIN, WRITERS, log_key, telemetry, try_sealed, within,
+};
 
 /// Longer than any round: deadlines are looked at by calls alone, so that a seed fixes all steps.
 const NO_SWEEP: Duration = Duration::from_secs(3600);
@@ -143,6 +145,7 @@ pub(crate) async fn live(
     match Store::start(disk, points, seed << 8 | life) {
         Ok(store) => {
             serve(&store, disk, points, Random::new(seed, life), tell).await;
+            tell_faults(points, tell);
             store.end().await;
         }
         Err(
@@ -150,9 +153,12 @@ pub(crate) async fn live(
             | BuildError::Inconsistent(Inconsistent::Unreadable(
                 Error::Unavailable(_) | Error::Unpinned(_),
             )),
-        ) => {}
+        ) => tell_faults(points, tell),
         Err(error) => panic!("{error}"),
     }
+}
+
+fn tell_faults(points: &Failpoints, tell: &mut impl FnMut(Heard)) {
     for action in points.done() {
         tell(Heard::Fault(format!("{action:?}")));
     }

@@ -110,10 +110,6 @@ impl Call {
         }
     }
 
-    pub(crate) fn operation_id(self) -> String {
-        crate::requests::operation_id(self.operation())
-    }
-
     pub(crate) fn bundle(self) -> String {
         format!("urn:cl:bundle:b{}", self.number % BUNDLES)
     }
