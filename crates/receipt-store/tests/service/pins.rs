@@ -1,17 +1,21 @@
 //! A store against its pins: put back, copied, damaged, and while pins cannot be written.
 
+use std::fs;
+
 use cl_kv::{Batch, Engine, MemoryEngine, Scan};
 use cl_model::leaf;
 use cl_receipt_store::pin::Pin;
 use cl_tlog::SignedCheckpoint;
 use cl_wire::receipt::v1::{PreflightRequest, VerifyLogRequest};
+use tokio::process::Command;
 use tonic::{Code, Status};
 
 use crate::failpoints::{Action, MemoryPin};
+use crate::process::Home;
 use crate::requests::{append, begin, complete, get};
 use crate::support::{
     AUDITOR, Client, ENGINE, GATEWAY, Running, TRUST_DOMAIN, World, open_intents, refusal, refused,
-    verified_entries,
+    verified_entries, within,
 };
 
 fn acme() -> String {
@@ -78,6 +82,36 @@ async fn data_that_were_put_back_are_refused_as_a_rollback() {
         let refused = on(&world, data).refuses_to_start().to_string();
         assert!(refused.contains("rollback"), "{refused}");
     }
+}
+
+#[tokio::test]
+async fn a_folder_that_was_put_back_is_not_served() {
+    let home = Home::new();
+    let data = home.dir.path().join("data");
+    let [earlier, later] = ["earlier", "later"].map(|name| home.dir.path().join(name));
+    for number in 1..3 {
+        let process = home.start().await;
+        let writer = &mut home.client(&process, ENGINE);
+        writer.append(append(number)).await.unwrap();
+        process.terminate().await;
+        if number == 1 {
+            let copied = Command::new("cp")
+                .arg("-r")
+                .args([&data, &earlier])
+                .status();
+            assert!(copied.await.unwrap().success());
+        }
+    }
+    fs::rename(&data, &later).unwrap();
+    fs::rename(&earlier, &data).unwrap();
+    let output = within("an end", home.command().output()).await.unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let log = String::from_utf8(output.stderr).unwrap();
+    assert!(log.contains("rollback"), "{log}");
+    // With the newest data it starts again.
+    fs::rename(&data, &earlier).unwrap();
+    fs::rename(&later, &data).unwrap();
+    home.start().await;
 }
 
 #[tokio::test]

@@ -89,8 +89,18 @@ pub(crate) fn log_key() -> LogKey {
 
 /// Checks offline that a receipt is in the log of a tenant, and gives the checkpoint that says so.
 pub(crate) fn verify_proof(tenant: &str, receipt: &[u8], proof: &str) -> Checkpoint {
-    let origin = leaf::origin(TRUST_DOMAIN, tenant);
     let public_key = *signing_key().public_key().as_bytes();
+    verify_proof_by(public_key, tenant, receipt, proof)
+}
+
+/// The same for a log that another key signs.
+pub(crate) fn verify_proof_by(
+    public_key: [u8; 32],
+    tenant: &str,
+    receipt: &[u8],
+    proof: &str,
+) -> Checkpoint {
+    let origin = leaf::origin(TRUST_DOMAIN, tenant);
     let name = KeyName::new(&origin).unwrap();
     let key = VerifierKey::new(name, Algorithm::Ed25519, public_key);
     let proof = ProofFile::parse(proof.as_bytes()).unwrap();

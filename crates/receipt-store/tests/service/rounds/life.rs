@@ -18,7 +18,7 @@ use cl_receipt_store::pin::Pin;
 use cl_receipt_store::{BuildError, Deps, open_store, start};
 use cl_tlog::SignedCheckpoint;
 
-use super::schedule::{CLOCK_MS, Call, Heard, Kind, Random, TENANTS};
+use super::schedule::{CLOCK_MS, Call, Heard, Random, TENANTS};
 use crate::failpoints::{Failing, FailingPin, Failpoints};
 use crate::pki::id;
 use crate::support::{
@@ -173,11 +173,7 @@ async fn serve(
 ) {
     // The committer looks at deadlines once when it starts; after that, only calls make steps.
     tokio::task::yield_now().await;
-    let first = Call {
-        kind: Kind::Preflight,
-        number: 0,
-    };
-    store.call(vec![first], disk).await;
+    store.call(vec![Call::PREFLIGHT], disk).await;
     for _ in 0..=random.below(MAX_BATCHES) {
         let jump = random.below(CLOCK_MS);
         store.clock.set(START_MS + i64::try_from(jump).unwrap());

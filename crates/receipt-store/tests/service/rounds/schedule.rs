@@ -80,6 +80,12 @@ pub(crate) struct Call {
 }
 
 impl Call {
+    /// The one that changes nothing.
+    pub(crate) const PREFLIGHT: Self = Self {
+        kind: Kind::Preflight,
+        number: 0,
+    };
+
     pub(crate) fn any(random: &mut Random) -> Self {
         let kind = match random.below(16) {
             0..4 => Kind::Append,
