@@ -22,11 +22,12 @@ use crate::session::Session;
 
 /// What a home consists of, in the order in which it appears. Of two that make the same home at
 /// once, only one gets past the first entry; without the last it is no home.
-const ENTRIES: [&str; 11] = [
+const ENTRIES: [&str; 12] = [
     "keys",
     "policy",
     "examples",
     "data",
+    "pins",
     "logs",
     "run",
     "trust.json",

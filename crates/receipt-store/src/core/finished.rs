@@ -1,12 +1,12 @@
 //! Receipts that were checked, and the entries that commit to them.
 
+use cl_model::canonical;
 use cl_model::digest::Digest;
 use cl_model::json::{self, Limits};
 use cl_model::leaf::{self, Salt};
 use cl_model::object::Receipt;
 use cl_model::receipt::{self, MAX_RECEIPT_BYTES};
 use cl_model::refusal::{Code, Refusal};
-use cl_model::canonical;
 
 use super::records::EntryRecord;
 
