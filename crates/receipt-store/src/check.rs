@@ -1,5 +1,7 @@
 //! Checking logs: all of one, or before serving the end of each.
 
+use std::collections::BTreeSet;
+
 use cl_model::receipt::consumption;
 use cl_model::refusal::Code;
 use cl_tlog::{Appended, Edge, Entry, HASH_BYTES, Hash, Prover, TILE_WIDTH, TileReader as _};
@@ -230,11 +232,14 @@ impl Reader {
     ///
     /// A store may be ahead of its pins; they follow as soon as they can be written.
     pub fn check_pins(&self) -> Result<(), Inconsistent> {
-        let mut tenants = self.store.tenants()?;
+        let key = self.kept.key();
         let origins = self.kept.pin().origins().map_err(Error::from)?;
-        let pinned = origins.iter().filter_map(|it| self.kept.key().tenant(it));
-        tenants.extend(pinned);
+        let mut tenants: BTreeSet<_> = self.store.tenants()?.into_iter().collect();
+        tenants.extend(origins.iter().filter_map(|origin| key.tenant(origin)));
         for tenant in tenants {
+            if !origins.contains(&key.origin(&tenant)) {
+                tracing::warn!("a log has no pin, and is pinned as it is");
+            }
             match self.kept.cover(&*self.store, &tenant) {
                 Ok(_) => {}
                 Err(error @ Error::Unpinned(_)) => {

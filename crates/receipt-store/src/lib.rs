@@ -7,9 +7,9 @@
 //! [`Append`]); a call that has succeeded is durable. One [`committer`] decides groups of calls in
 //! order and writes each group with one sync. Each tenant has one log: a Merkle tree (RFC 9162) whose
 //! entries are salted commitments to receipts ([`cl_model::leaf`]), with a signed checkpoint over
-//! every entry before its call is answered, and the proof in the answer. An operation whose writer is
-//! silent past its deadline is recorded as indeterminate by the store itself. Readers get single
-//! receipts with proofs, searches, a check of a whole log, and its tiles over HTTP ([`http`]).
+//! every entry, pinned before its call is answered, and the proof in the answer. An operation whose
+//! writer is silent past its deadline is recorded as indeterminate by the store itself. Readers get
+//! single receipts with proofs, searches, a check of a whole log, and its tiles over HTTP ([`http`]).
 //!
 //! [`Begin`]: cl_wire::receipt::v1::receipt_service_server::ReceiptService::begin
 //! [`Complete`]: cl_wire::receipt::v1::receipt_service_server::ReceiptService::complete
@@ -17,11 +17,12 @@
 //!
 //! # Holds
 //!
-//! The logs of all tenants with receipts and salts, the intents, the key that signs checkpoints, and
-//! the key-encryption key of its own data. Receipts carry digests and references, never content; who
-//! did what when is private all the same (spec 11.8), so values are sealed, and actors, bundles, tags,
-//! operations and references are hashed where they are parts of keys. Logs and metrics have none of
-//! them. Tiles show how many receipts a tenant has and when they came, nothing else.
+//! The logs of all tenants with receipts and salts, the intents, the key that signs checkpoints, the
+//! key-encryption key of its own data, and apart from these data the newest checkpoint of each log:
+//! its [`pin`]. Receipts carry digests and references, never content; who did what when is private all
+//! the same (spec 11.8), so values are sealed, and actors, bundles, tags, operations and references are
+//! hashed where they are parts of keys. Logs and metrics have none of them. Tiles show how many
+//! receipts a tenant has and when they came, nothing else; so do pins.
 //!
 //! # Trusts
 //!
@@ -36,6 +37,11 @@
 //! The running process, or its data and its keys: all receipts, and the power to withhold or invent
 //! later ones. Entries under a checkpoint or a proof that was seen outside before cannot be changed or
 //! dropped unnoticed: no later checkpoint would be consistent with it.
+//!
+//! The data alone, put back to an earlier state or copied, yield nothing: the store does not start on
+//! a log that ends before its pin or does not lead from it, nor goes on with one. Data and pins that are
+//! put back together start; then only checkpoints that somebody else kept tell. Open intents are in no
+//! log: data with the same entries and other intents start.
 
 #![warn(missing_docs)]
 
