@@ -30,7 +30,8 @@
 //! an operation that it may write, under its own name; it cannot write for another actor, change an
 //! entry, or consume a bundle twice. The bundle issuer, to have authenticated the recipient whose
 //! receipt it passes on; such receipts are marked. Readers, to see the receipts of all tenants. The
-//! clock: its jumps shift deadlines and times of recording, never order.
+//! clock: its jumps shift deadlines and times of recording, never order. The pin folder, to keep what
+//! was written to it; what it says counts only under the log's signature.
 //!
 //! # A compromise yields
 //!

@@ -3,9 +3,8 @@
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cl_model::digest::Digest;
 
@@ -68,8 +67,8 @@ pub enum NotAdvanced {
 #[derive(Debug)]
 pub struct FolderPin {
     folder: PathBuf,
-    /// A file has its new name, but perhaps not yet on the disk.
-    is_unsynced: AtomicBool,
+    /// Whether a file has its new name, but perhaps not yet on the disk. Locked until it has.
+    is_unsynced: Mutex<bool>,
 }
 
 impl FolderPin {
@@ -79,9 +78,9 @@ impl FolderPin {
         let pin = Self {
             folder,
             // Another process may have stopped between a rename and its sync.
-            is_unsynced: AtomicBool::new(true),
+            is_unsynced: Mutex::new(true),
         };
-        pin.sync()?;
+        drop(pin.names()?);
         Ok(pin)
     }
 
@@ -106,19 +105,34 @@ impl FolderPin {
         Ok(path)
     }
 
-    /// Makes names durable: what is read afterwards stays.
-    fn sync(&self) -> io::Result<()> {
-        if self.is_unsynced.load(Ordering::SeqCst) {
-            File::open(&self.folder)?.sync_all()?;
-            self.is_unsynced.store(false, Ordering::SeqCst);
+    /// Makes names durable, and keeps them as they are: what is read under this lock stays.
+    fn names(&self) -> io::Result<MutexGuard<'_, bool>> {
+        let is_unsynced = self.is_unsynced.lock();
+        let mut is_unsynced = is_unsynced.unwrap_or_else(PoisonError::into_inner);
+        if *is_unsynced {
+            self.sync(&mut is_unsynced)?;
         }
+        Ok(is_unsynced)
+    }
+
+    fn sync(&self, is_unsynced: &mut bool) -> io::Result<()> {
+        File::open(&self.folder)?.sync_all()?;
+        *is_unsynced = false;
         Ok(())
+    }
+
+    /// Gives a draft the name of a pin, for good.
+    fn rename(&self, draft: &Path, origin: &str) -> io::Result<()> {
+        let mut is_unsynced = self.names()?;
+        *is_unsynced = true;
+        fs::rename(draft, self.path(origin))?;
+        self.sync(&mut is_unsynced)
     }
 }
 
 impl Pin for FolderPin {
     fn read(&self, origin: &str) -> Result<Option<String>, PinFailed> {
-        self.sync()?;
+        let _names = self.names()?;
         match fs::read(self.path(origin)) {
             Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
             Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -137,9 +151,7 @@ impl Pin for FolderPin {
         }
         // A crash before the rename leaves the old pin, and after it the new one.
         let draft = self.draft(to).map_err(PinFailed::from)?;
-        self.is_unsynced.store(true, Ordering::SeqCst);
-        let renamed = fs::rename(draft, self.path(origin)).and_then(|()| self.sync());
-        Ok(renamed.map_err(PinFailed::from)?)
+        Ok(self.rename(&draft, origin).map_err(PinFailed::from)?)
     }
 
     fn origins(&self) -> Result<Vec<String>, PinFailed> {
@@ -164,49 +176,5 @@ impl Pin for FolderPin {
     fn probe(&self) -> Result<(), PinFailed> {
         let _lock = self.lock()?;
         Ok(fs::remove_file(self.draft(&"x".repeat(PROBE_BYTES))?)?)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const ORIGIN: &str = "example.org/receipts/acme";
-
-    #[test]
-    fn replaces_only_what_the_caller_has_seen() {
-        let folder = tempfile::tempdir().unwrap();
-        let [one, two] = [(); 2].map(|()| FolderPin::open(folder.path().join("pins")).unwrap());
-        let new = |size| format!("{ORIGIN}\n{size}\n");
-        assert_eq!(one.read(ORIGIN).unwrap(), None);
-        one.advance(ORIGIN, None, &new(1)).unwrap();
-        assert_eq!(two.read(ORIGIN).unwrap(), Some(new(1)));
-        let refused = two.advance(ORIGIN, None, &new(2));
-        assert!(matches!(refused, Err(NotAdvanced::Moved)));
-        two.advance(ORIGIN, Some(&new(1)), &new(2)).unwrap();
-        assert_eq!(one.read(ORIGIN).unwrap(), Some(new(2)));
-        assert_eq!(one.origins().unwrap(), [ORIGIN]);
-        one.probe().unwrap();
-    }
-
-    #[test]
-    fn a_missing_folder_is_no_missing_pin() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("pins");
-        let pin = FolderPin::open(path.clone()).unwrap();
-        fs::remove_dir_all(&path).unwrap();
-        assert!(pin.read(ORIGIN).is_err());
-        assert!(pin.origins().is_err());
-        assert!(pin.probe().is_err());
-        let refused = pin.advance(ORIGIN, None, "x");
-        assert!(matches!(refused, Err(NotAdvanced::Failed(_))));
-    }
-
-    #[test]
-    fn a_pin_under_another_name_is_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        let pin = FolderPin::open(folder.path().to_owned()).unwrap();
-        pin.advance(ORIGIN, None, "other\n1\n").unwrap();
-        assert!(pin.origins().is_err());
     }
 }

@@ -18,6 +18,7 @@ mod intents;
 mod killed;
 mod lists;
 mod log;
+mod pin_contract;
 mod pins;
 mod pki;
 mod privacy;
