@@ -1,5 +1,6 @@
 //! One life of the store in a round: from a start on what is there to the end or a kill.
 
+use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -174,11 +175,18 @@ async fn serve(
     // The committer looks at deadlines once when it starts; after that, only calls make steps.
     tokio::task::yield_now().await;
     store.call(vec![Call::PREFLIGHT], disk).await;
+    let mut failed = Vec::new();
     for _ in 0..=random.below(MAX_BATCHES) {
         let jump = random.below(CLOCK_MS);
         store.clock.set(START_MS + i64::try_from(jump).unwrap());
-        let calls = (0..=random.below(MAX_CALLERS)).map(|_| Call::any(&mut random));
-        for heard in store.call(calls.collect(), disk).await {
+        let any = (0..=random.below(MAX_CALLERS)).map(|_| Call::any(&mut random));
+        let mut calls: Vec<_> = any.collect();
+        // Who was told to come back often does so before anybody else calls.
+        if !failed.is_empty() && random.below(2) == 0 {
+            calls = mem::take(&mut failed);
+        }
+        for heard in store.call(calls, disk).await {
+            failed.extend(heard.failed());
             tell(heard);
         }
         if random.below(3) == 0 {

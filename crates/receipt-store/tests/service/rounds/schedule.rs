@@ -240,3 +240,17 @@ pub(crate) enum Heard {
     /// What happened at a step of the plan.
     Fault(String),
 }
+
+impl Heard {
+    /// The call that is to be repeated.
+    pub(crate) fn failed(&self) -> Option<Call> {
+        match self {
+            Self::Answer {
+                call,
+                answer: Err(code),
+                ..
+            } if code == "RECEIPT_STORE_UNAVAILABLE" => Some(*call),
+            Self::Answer { .. } | Self::Checkpoint { .. } | Self::Fault(_) => None,
+        }
+    }
+}
