@@ -154,6 +154,9 @@ impl Committer {
 
 const NO_LOG: Error = Error::Corrupt("an entry is in no log");
 
+/// The logs that one group's answers are about.
+type Logs<'a> = BTreeMap<Tenant, Result<Proofs<'a>, Error>>;
+
 impl Writer {
     /// Decides a group and makes it durable: the answers, in order.
     ///
@@ -244,26 +247,20 @@ impl Writer {
         outcomes: Vec<Result<Outcome, Error>>,
         grown: &BTreeMap<Tenant, Tree>,
     ) -> Vec<Result<Answer, Error>> {
-        let mut logs: BTreeMap<Tenant, Result<Proofs<'_>, Error>> = BTreeMap::new();
-        let mut answer = |outcome| {
-            let placed = match &outcome {
-                Outcome::Entry(placed) | Outcome::Intent(_, Some(placed)) => placed,
-                Outcome::Intent(state, None) => return Ok(Answer::Intent(*state, None)),
-                Outcome::Done => return Ok(Answer::Done),
-            };
-            let tenant = &placed.tenant;
-            let log = logs
-                .entry(tenant.clone())
-                .or_insert_with(|| self.proofs(tenant, grown.get(tenant)));
-            let proofs = log.as_mut().map_err(|error| error.clone())?;
-            match outcome {
-                Outcome::Entry(placed) => {
-                    let proof = proofs.prove(placed.sequence, &placed.entry)?;
-                    Ok(Answer::Entry(placed, proof))
-                }
-                Outcome::Intent(state, placed) => Ok(Answer::Intent(state, placed)),
-                Outcome::Done => Ok(Answer::Done),
+        let mut logs = Logs::new();
+        let mut answer = |outcome| match outcome {
+            Outcome::Entry(placed) => {
+                let proofs = self.proofs(&mut logs, &placed.tenant, grown)?;
+                let proof = proofs.prove(placed.sequence, &placed.entry)?;
+                Ok(Answer::Entry(placed, proof))
             }
+            Outcome::Intent(state, placed) => {
+                if let Some(placed) = &placed {
+                    self.proofs(&mut logs, &placed.tenant, grown)?;
+                }
+                Ok(Answer::Intent(state, placed))
+            }
+            Outcome::Done => Ok(Answer::Done),
         };
         let outcomes = outcomes.into_iter();
         outcomes.map(|it| it.and_then(&mut answer)).collect()
@@ -271,12 +268,23 @@ impl Writer {
 
     /// What proves entries of a log: the tree that this group has grown, or the stored one. Nobody
     /// hears of an entry that no pin has.
-    fn proofs(&self, tenant: &Tenant, grown: Option<&Tree>) -> Result<Proofs<'_>, Error> {
-        let tree = match grown {
-            Some(tree) => tree.clone(),
-            None => self.kept.cover(&*self.store, tenant)?.ok_or(NO_LOG)?,
-        };
-        Ok(tree.proofs(&*self.store, tenant))
+    fn proofs<'l, 'a>(
+        &'a self,
+        logs: &'l mut Logs<'a>,
+        tenant: &Tenant,
+        grown: &BTreeMap<Tenant, Tree>,
+    ) -> Result<&'l mut Proofs<'a>, Error> {
+        let prove = |tree: &Tree| tree.proofs(&*self.store, tenant);
+        let log = logs
+            .entry(tenant.clone())
+            .or_insert_with(|| match grown.get(tenant) {
+                Some(tree) => Ok(prove(tree)),
+                None => {
+                    let covered = self.kept.cover(&*self.store, tenant)?;
+                    Ok(prove(&covered.ok_or(NO_LOG)?))
+                }
+            });
+        log.as_mut().map_err(|error| error.clone())
     }
 
     fn commit_id(&self) -> Result<Vec<u8>, Error> {
@@ -324,7 +332,7 @@ mod tests {
         let own_id = "spiffe://example.org/exchange/cl-receipt-store";
         Writer {
             store: crate::open_store(sealed, &ids).unwrap(),
-            kept: Arc::new(Kept::new(log_key(), pin())),
+            kept: Arc::new(Kept::new(log_key(), Arc::new(pin))),
             rules: Arc::new(Rules {
                 own_id: own_id.parse().unwrap(),
                 writers: Writers::parse(br#"{"writers_version":1,"writers":{}}"#).unwrap(),

@@ -45,11 +45,11 @@ async fn read(State(reader): State<Arc<Reader>>, uri: Uri) -> Response {
         Ok(None) => StatusCode::NOT_FOUND.into_response(),
         Err(error) => {
             error.log();
-            match error {
-                Error::Unavailable(_) | Error::Unpinned(_) => {
-                    StatusCode::SERVICE_UNAVAILABLE.into_response()
-                }
-                _ => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+            let is_temporary = matches!(error, Error::Unavailable(_) | Error::Unpinned(_));
+            if is_temporary {
+                StatusCode::SERVICE_UNAVAILABLE.into_response()
+            } else {
+                StatusCode::INTERNAL_SERVER_ERROR.into_response()
             }
         }
     }

@@ -104,7 +104,9 @@ impl Call {
     pub(crate) fn tenant(self) -> &'static str {
         match self.kind {
             Kind::Consume => TENANTS[0],
-            _ => TENANTS[usize::try_from(self.number % 2).unwrap()],
+            Kind::Append | Kind::Begin | Kind::Complete | Kind::Preflight => {
+                TENANTS[usize::try_from(self.number % 2).unwrap()]
+            }
         }
     }
 
