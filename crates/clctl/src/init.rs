@@ -22,11 +22,12 @@ use crate::session::Session;
 
 /// What a home consists of, in the order in which it appears. Of two that make the same home at
 /// once, only one gets past the first entry; without the last it is no home.
-const ENTRIES: [&str; 11] = [
+const ENTRIES: [&str; 12] = [
     "keys",
     "policy",
     "examples",
     "data",
+    "pins",
     "logs",
     "run",
     "trust.json",
@@ -85,7 +86,12 @@ fn fill(home: &Home, trust_domain: &str, session: &Session) -> Result<(), Error>
     }
     make_certificates(home, trust_domain, session)?;
     let mut signing = Vec::new();
-    for purpose in [Purpose::Decision, Purpose::Bundle, Purpose::Notes] {
+    for purpose in [
+        Purpose::Decision,
+        Purpose::Bundle,
+        Purpose::Notes,
+        Purpose::Receipts,
+    ] {
         signing.push((purpose, make_key(home, purpose)?));
     }
     let token = make_key(home, Purpose::Token)?;

@@ -27,6 +27,8 @@ pub(crate) enum Purpose {
     Bundle,
     /// Disclosure notes.
     Notes,
+    /// Checkpoints of the receipt logs.
+    Receipts,
     /// Access tokens of the local issuer.
     Token,
 }
@@ -37,6 +39,7 @@ impl Purpose {
             Self::Decision => "decision",
             Self::Bundle => "bundle",
             Self::Notes => "notes",
+            Self::Receipts => "receipts",
             Self::Token => "token",
         }
     }

@@ -46,8 +46,12 @@ pub(crate) enum ReceiptsCommand {
         #[arg(long, default_value = "default", value_parser = tenant)]
         tenant: String,
     },
-    /// Checks every entry and every link of the log.
-    Verify,
+    /// Has the store check every receipt, every tile and the checkpoint of a log.
+    Verify {
+        /// The tenant of the log.
+        #[arg(long, default_value = "default", value_parser = tenant)]
+        tenant: String,
+    },
 }
 
 pub(crate) async fn run(command: ReceiptsCommand, session: &Session) -> Result<(), Error> {
@@ -59,12 +63,12 @@ pub(crate) async fn run(command: ReceiptsCommand, session: &Session) -> Result<(
             tenant,
         } => list(&mut store, session, operation, limit, tenant).await,
         ReceiptsCommand::Show { id, tenant } => show(&mut store, session, &id, tenant).await,
-        ReceiptsCommand::Verify => {
-            let verified = verify(&mut store).await?;
+        ReceiptsCommand::Verify { tenant } => {
+            let verified = verify(&mut store, tenant).await?;
             session.output.answer(&verified.to_json(), || {
                 output::fields(&[
                     ("entries", verified.entries.to_string()),
-                    ("head", verified.head_digest.clone()),
+                    ("checkpoint", verified.checkpoint.clone()),
                     ("verified", "yes".to_owned()),
                 ])
             })
@@ -76,28 +80,28 @@ pub(crate) async fn run(command: ReceiptsCommand, session: &Session) -> Result<(
 #[derive(Debug)]
 pub(crate) struct VerifiedLog {
     pub(crate) entries: u64,
-    pub(crate) head_digest: String,
+    pub(crate) checkpoint: String,
 }
 
 impl VerifiedLog {
     pub(crate) fn to_json(&self) -> Value {
         json!({
             "entries": self.entries,
-            "head_digest": self.head_digest,
+            "checkpoint": self.checkpoint,
             "verified": true,
         })
     }
 }
 
-/// Has the store check its log.
-pub(crate) async fn verify(store: &mut Receipts) -> Result<VerifiedLog, Error> {
-    let answer = store.verify_log(VerifyLogRequest {}).await;
+/// Has the store check the log of a tenant.
+pub(crate) async fn verify(store: &mut Receipts, tenant: String) -> Result<VerifiedLog, Error> {
+    let answer = store.verify_log(VerifyLogRequest { tenant }).await;
     let answer = answer.map_err(|status| Error::of_status(RECEIPT_STORE.name, &status))?;
     let answer = answer.into_inner();
     match answer.result.ok_or(MALFORMED)? {
-        Verdict::HeadDigest(head_digest) => Ok(VerifiedLog {
+        Verdict::Checkpoint(checkpoint) => Ok(VerifiedLog {
             entries: answer.checked_entries,
-            head_digest,
+            checkpoint,
         }),
         Verdict::Fault(fault) => Err(Error::LogFault {
             sequence: fault.sequence,
@@ -175,7 +179,6 @@ async fn show(
         let fields = output::fields(&[
             ("receipt", shown.receipt_ref.clone()),
             ("entry", shown.sequence.to_string()),
-            ("entry digest", shown.entry_digest.clone()),
             ("recorded", shown.recorded_at.clone()),
             ("writer", shown.writer.clone()),
             ("attested by", shown.attestation.to_owned()),
@@ -191,7 +194,6 @@ async fn show(
 #[derive(Debug)]
 struct Shown {
     sequence: u64,
-    entry_digest: String,
     receipt_ref: String,
     recorded_at: String,
     writer: String,
@@ -206,7 +208,6 @@ impl Shown {
             .map_err(|_| MALFORMED)?;
         Ok(Self {
             sequence: entry.sequence,
-            entry_digest: entry.entry_digest.clone(),
             receipt_ref: entry.receipt_ref.clone(),
             recorded_at: time(recorded.recorded_at.as_ref()).ok_or(MALFORMED)?,
             writer: recorded.writer.clone(),
@@ -222,7 +223,6 @@ impl Shown {
     fn to_json(&self) -> Value {
         json!({
             "sequence": self.sequence,
-            "entry_digest": self.entry_digest,
             "receipt_ref": self.receipt_ref,
             "recorded_at": self.recorded_at,
             "writer": self.writer,

@@ -84,7 +84,7 @@ async fn active_policy(session: &Session) -> Result<Fact, Error> {
 
 async fn verified_log(session: &Session) -> Result<Fact, Error> {
     let mut store = peers::receipts(session)?;
-    let log = receipts::verify(&mut store).await?;
+    let log = receipts::verify(&mut store, TENANT.to_owned()).await?;
     Ok(Fact {
         text: format!("{} entries, verified", log.entries),
         document: log.to_json(),

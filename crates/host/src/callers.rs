@@ -20,6 +20,8 @@ use crate::status;
 pub struct CallerTable {
     trust_domain: String,
     rows: BTreeMap<String, Vec<CallerPattern>>,
+    /// Prefixes of the paths of plain HTTP.
+    prefixes: BTreeMap<String, Vec<CallerPattern>>,
 }
 
 impl CallerTable {
@@ -30,6 +32,7 @@ impl CallerTable {
         Ok(Self {
             trust_domain: trust_domain.to_owned(),
             rows: BTreeMap::new(),
+            prefixes: BTreeMap::new(),
         })
     }
 
@@ -41,12 +44,35 @@ impl CallerTable {
         if !is_method(method) {
             return Err(InvalidCallerTable::Method(method.to_owned()));
         }
-        let patterns = callers
-            .iter()
-            .map(|caller| CallerPattern::parse(caller))
-            .collect::<Result<Vec<_>, _>>()?;
-        if self.rows.insert(method.to_owned(), patterns).is_some() {
+        if self
+            .rows
+            .insert(method.to_owned(), patterns(callers)?)
+            .is_some()
+        {
             return Err(InvalidCallerTable::Repeated(method.to_owned()));
+        }
+        Ok(self)
+    }
+
+    /// Opens all paths of plain HTTP below `prefix` (`/name/`) to `callers`, as for
+    /// [`allow`](Self::allow). No name of a service can begin like it: those have a dot.
+    pub fn allow_under(
+        mut self,
+        prefix: &str,
+        callers: &[&str],
+    ) -> Result<Self, InvalidCallerTable> {
+        let name = prefix
+            .strip_prefix('/')
+            .and_then(|rest| rest.strip_suffix('/'));
+        if !name.is_some_and(|name| identity::is_segment(name) && !name.contains('.')) {
+            return Err(InvalidCallerTable::Method(prefix.to_owned()));
+        }
+        if self
+            .prefixes
+            .insert(prefix.to_owned(), patterns(callers)?)
+            .is_some()
+        {
+            return Err(InvalidCallerTable::Repeated(prefix.to_owned()));
         }
         Ok(self)
     }
@@ -56,10 +82,20 @@ impl CallerTable {
         self.rows.keys().map(String::as_str)
     }
 
-    /// Whether `peer` may call `method`.
+    fn patterns(&self, path: &str) -> Option<&Vec<CallerPattern>> {
+        let below = || {
+            let mut prefixes = self.prefixes.iter();
+            prefixes.find(|(prefix, _)| path.starts_with(prefix.as_str()))
+        };
+        self.rows
+            .get(path)
+            .or_else(|| below().map(|(_, patterns)| patterns))
+    }
+
+    /// Whether `peer` may call `method`, or ask for that path.
     pub fn check(&self, method: &str, peer: Option<&PeerId>) -> Result<(), Refused> {
         let peer = peer.ok_or(Refused::NoCertificate)?;
-        let patterns = self.rows.get(method).ok_or(Refused::NotAllowed)?;
+        let patterns = self.patterns(method).ok_or(Refused::NotAllowed)?;
         if peer.id.trust_domain() != self.trust_domain
             || !patterns.iter().any(|pattern| pattern.matches(&peer.id))
         {
@@ -67,6 +103,11 @@ impl CallerTable {
         }
         Ok(())
     }
+}
+
+fn patterns(callers: &[&str]) -> Result<Vec<CallerPattern>, InvalidCallerTable> {
+    let patterns = callers.iter().map(|caller| CallerPattern::parse(caller));
+    patterns.collect()
 }
 
 fn is_method(text: &str) -> bool {
@@ -268,6 +309,19 @@ mod tests {
     }
 
     #[test]
+    fn a_prefix_opens_the_paths_below_it() {
+        let table = table(&["owner/*"]).allow_under("/files/", &["auditor/*"]);
+        let table = table.unwrap();
+        let auditor = peer("spiffe://example.org/auditor/ann");
+        let check = |path| table.check(path, Some(&auditor));
+        assert_eq!(check("/files/a/b"), Ok(()));
+        for path in ["/files", "/filesystem/a", "/x/files/a", METHOD] {
+            assert_eq!(check(path), Err(Refused::NotAllowed), "{path}");
+        }
+        assert_eq!(table.check("/files/a", None), Err(Refused::NoCertificate));
+    }
+
+    #[test]
     fn denies_unknown_methods_and_missing_certificates() {
         let table = table(&["owner/*"]);
         let owner = peer("spiffe://example.org/owner/acme");
@@ -283,6 +337,10 @@ mod tests {
         for caller in ["*/x", "a", "", "a/b/c/d", "a/b*", "a//b", "a/b/", "/a/b"] {
             let error = empty().allow(METHOD, &[caller]).unwrap_err();
             assert_eq!(error, InvalidCallerTable::Caller(caller.to_owned()));
+        }
+        for prefix in ["", "/", "//", "/x", "x/", "/x/y/", "/a.b/"] {
+            let error = empty().allow_under(prefix, &["a/b"]).unwrap_err();
+            assert_eq!(error, InvalidCallerTable::Method(prefix.to_owned()));
         }
         for method in ["", "x", "/x", "x/y", "/x/y/z", "/x/", "//y"] {
             let error = empty().allow(method, &["a/b"]).unwrap_err();

@@ -23,7 +23,7 @@
 //! | decide a request | [`policy`] |
 //! | issue a bundle | [`projection`], [`issue`] |
 //! | open and use one | [`delivery`], [`envelope`], [`session`], [`memory`] |
-//! | write and verify receipts | [`receipt`], [`log`], [`anchor`] |
+//! | write and verify receipts | [`receipt`], [`log`], [`anchor`], [`leaf`] |
 //! | grant across services | [`grant`], [`notes`], [`trust`] |
 //! | know predicates, keep denied values back | [`vocabulary`], [`leak`] |
 //!
@@ -45,6 +45,7 @@ pub mod grant;
 pub mod issue;
 pub mod json;
 pub mod key;
+pub mod leaf;
 pub mod leak;
 pub mod list;
 pub mod log;

@@ -138,7 +138,7 @@ impl<'a> Draft<'a> {
     ///
     /// As [`check`], if a member is out of its bounds.
     pub fn finish(self) -> Result<Record, Refusal> {
-        checked(self.contents())
+        finalize(self.contents()).map(|(record, _)| record)
     }
 
     /// The members that a receipt store completes: canonical JSON without `id` and `integrity`.
@@ -149,7 +149,7 @@ impl<'a> Draft<'a> {
     pub fn members(self) -> Result<Vec<u8>, Refusal> {
         let contents = self.contents();
         let bytes = canonical::to_text(&contents).into_bytes();
-        checked(contents)?;
+        finalize(contents)?;
         Ok(bytes)
     }
 
@@ -183,10 +183,15 @@ impl<'a> Draft<'a> {
     }
 }
 
-fn checked(contents: Value) -> Result<Record, Refusal> {
-    let record = record::finalize(contents, ReceiptId::PREFIX)?;
-    check_contents(record.value(), record.text())?;
-    Ok(record)
+/// Adds the members that follow from the others, and checks the whole receipt.
+///
+/// # Errors
+///
+/// Those of [`record::finalize`] and, but for the computed members, of [`check`].
+pub fn finalize(members: Value) -> Result<(Record, Receipt), Refusal> {
+    let record = record::finalize(members, ReceiptId::PREFIX)?;
+    let receipt = check_contents(record.value(), record.text())?;
+    Ok((record, receipt))
 }
 
 /// Checks a receipt: its record, its closed schema and size, its times, and that it carries no

@@ -36,6 +36,11 @@ impl Record {
         &self.text
     }
 
+    /// The canonical text of the whole record.
+    pub fn into_text(self) -> String {
+        self.text
+    }
+
     /// The record as JSON.
     pub fn into_value(self) -> Value {
         self.value

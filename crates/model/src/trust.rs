@@ -28,6 +28,9 @@ pub const BUNDLE: &str = "bundle";
 /// The purpose of keys that sign disclosure notes.
 pub const NOTES: &str = "notes";
 
+/// The purpose of keys that sign the checkpoints of receipt logs.
+pub const RECEIPTS: &str = "receipts";
+
 /// The longest file that is read.
 pub const MAX_TRUST_BYTES: usize = 1024 * 1024;
 

@@ -1,6 +1,7 @@
 //! Group commit: one task takes what waits, decides all of it in order, and makes it durable with
 //! one sync. Callers hear of it afterwards, and only then.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,8 +12,11 @@ use opentelemetry::metrics::{Counter, Histogram, Meter};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::MissedTickBehavior;
 
-use crate::core::command::{Answer, Command, Rules, Written};
-use crate::core::ledger::Ledger;
+use crate::core::command::{Answer, Command, Outcome, Rules, Written};
+use crate::core::kept::Kept;
+use crate::core::ledger::{Base, Ledger};
+use crate::core::routing::Tenant;
+use crate::core::trees::{Proofs, Tree};
 use crate::error::Error;
 use crate::store::{NotCommitted, Store};
 
@@ -59,6 +63,8 @@ pub struct Committer {
 pub struct Writer {
     /// Where the log is.
     pub store: Arc<dyn Store>,
+    /// The trees of the logs, and their pins.
+    pub kept: Arc<Kept>,
     /// Who may write what.
     pub rules: Arc<Rules>,
     /// Wall-clock time.
@@ -146,6 +152,11 @@ impl Committer {
     }
 }
 
+const NO_LOG: Error = Error::Corrupt("an entry is in no log");
+
+/// The logs that one group's answers are about.
+type Logs<'a> = BTreeMap<Tenant, Result<Proofs<'a>, Error>>;
+
 impl Writer {
     /// Decides a group and makes it durable: the answers, in order.
     ///
@@ -166,15 +177,22 @@ impl Writer {
         for _ in 0..ATTEMPTS {
             let (head, version) = self.store.head()?;
             let entries_before = head.entries;
-            let mut ledger = Ledger::new(&*self.store, &self.rules, head, self.now_ms());
+            let base = Base {
+                store: &*self.store,
+                kept: &self.kept,
+                rules: &self.rules,
+                ids: &*self.ids,
+            };
+            let mut ledger = Ledger::new(base, head, self.now_ms());
             if let Err(error) = ledger.expire_due() {
                 tracing::error!(%error, "an overdue intent cannot be recorded");
             }
-            let answers = commands.iter().map(|it| ledger.run(it)).collect();
-            let mut written = ledger.into_written();
+            let outcomes: Vec<_> = commands.iter().map(|it| ledger.run(it)).collect();
+            let mut written = ledger.into_written()?;
             if !written.is_needed {
-                return Ok(answers);
+                return Ok(self.answer(outcomes, &written.trees));
             }
+            self.check_pins(&written)?;
             written.head.commit_id = self.commit_id()?;
             // The commit point. A crash before it leaves nothing of the group; after it, all of the
             // group is there although no caller has heard of it, and a repeat finds it.
@@ -187,9 +205,30 @@ impl Writer {
             self.metrics.group.record(commands.len() as u64, &[]);
             let added = written.head.entries - entries_before;
             self.metrics.entries.add(added, &[]);
-            return Ok(answers);
+            // Stored, then pinned, then acknowledged. After a crash in between the store is ahead of
+            // its pins; a repeat finds the entry, and is answered once the pin has it.
+            for (tenant, tree) in &written.trees {
+                self.kept.keep(tenant.clone(), tree.clone());
+                self.kept.cover(&*self.store, tenant)?;
+            }
+            return Ok(self.answer(outcomes, &written.trees));
         }
         Err(Error::Busy)
+    }
+
+    /// Sees that the pins are up to what the group goes on from, and can be written.
+    ///
+    /// A store is so never more than one group ahead of a pin, and of two stores on copies of the
+    /// same data one stops before it writes. Without an entry there will be nothing to pin, but an
+    /// operation that begins now must not fail to be recorded later.
+    fn check_pins(&self, written: &Written) -> Result<(), Error> {
+        if written.trees.is_empty() {
+            self.kept.pin().probe()?;
+        }
+        for tenant in written.trees.keys() {
+            self.kept.cover(&*self.store, tenant)?;
+        }
+        Ok(())
     }
 
     /// Looks whether a commit that failed took effect after all. What can be read is durable.
@@ -199,6 +238,53 @@ impl Writer {
             return Ok(());
         }
         Err(error)
+    }
+
+    /// Adds its proof to each entry. An entry whose proof cannot be made, or is not pinned yet, is
+    /// durable all the same; its caller repeats the call.
+    fn answer(
+        &self,
+        outcomes: Vec<Result<Outcome, Error>>,
+        grown: &BTreeMap<Tenant, Tree>,
+    ) -> Vec<Result<Answer, Error>> {
+        let mut logs = Logs::new();
+        let mut answer = |outcome| match outcome {
+            Outcome::Entry(placed) => {
+                let proofs = self.proofs(&mut logs, &placed.tenant, grown)?;
+                let proof = proofs.prove(placed.sequence, &placed.entry)?;
+                Ok(Answer::Entry(placed, proof))
+            }
+            Outcome::Intent(state, placed) => {
+                if let Some(placed) = &placed {
+                    self.proofs(&mut logs, &placed.tenant, grown)?;
+                }
+                Ok(Answer::Intent(state, placed))
+            }
+            Outcome::Done => Ok(Answer::Done),
+        };
+        let outcomes = outcomes.into_iter();
+        outcomes.map(|it| it.and_then(&mut answer)).collect()
+    }
+
+    /// What proves entries of a log: the tree that this group has grown, or the stored one. Nobody
+    /// hears of an entry that no pin has.
+    fn proofs<'l, 'a>(
+        &'a self,
+        logs: &'l mut Logs<'a>,
+        tenant: &Tenant,
+        grown: &BTreeMap<Tenant, Tree>,
+    ) -> Result<&'l mut Proofs<'a>, Error> {
+        let prove = |tree: &Tree| tree.proofs(&*self.store, tenant);
+        let log = logs
+            .entry(tenant.clone())
+            .or_insert_with(|| match grown.get(tenant) {
+                Some(tree) => Ok(prove(tree)),
+                None => {
+                    let covered = self.kept.cover(&*self.store, tenant)?;
+                    Ok(prove(&covered.ok_or(NO_LOG)?))
+                }
+            });
+        log.as_mut().map_err(|error| error.clone())
     }
 
     fn commit_id(&self) -> Result<Vec<u8>, Error> {
@@ -219,21 +305,34 @@ mod tests {
     use cl_host::clock::ManualClock;
     use cl_host::ids::SeededIds;
     use cl_kv::{KeyEncryptionKey, MemoryEngine, Sealed};
+    use cl_model::key::{Seed, SigningKey};
+    use cl_model::scalar::KeyId;
     use ring::rand::SystemRandom;
+    use tempfile::TempDir;
     use zeroize::Zeroizing;
 
     use super::*;
+    use crate::core::trees::LogKey;
     use crate::core::writers::Writers;
+    use crate::pin::FolderPin;
 
-    fn writer() -> Writer {
+    fn log_key() -> LogKey {
+        let kid = KeyId::new("urn:cl:key:receipts:test").unwrap();
+        let key = SigningKey::from_seed(kid, &Seed::new(&[7; 32]).unwrap()).unwrap();
+        LogKey::new(key, "example.org")
+    }
+
+    fn writer(pins: &TempDir) -> Writer {
         let clock: Arc<dyn Clock> = Arc::new(ManualClock::new(1_900_000_000_000));
         let ids: Arc<dyn Ids> = Arc::new(SeededIds::new(1, Arc::clone(&clock)));
         let kek = KeyEncryptionKey::new(Zeroizing::new([1; 32]));
         let random = Arc::new(SystemRandom::new());
         let sealed = Sealed::open(MemoryEngine::new(), kek, random).unwrap();
+        let pin = FolderPin::open(pins.path().to_owned()).unwrap();
         let own_id = "spiffe://example.org/exchange/cl-receipt-store";
         Writer {
             store: crate::open_store(sealed, &ids).unwrap(),
+            kept: Arc::new(Kept::new(log_key(), Arc::new(pin))),
             rules: Arc::new(Rules {
                 own_id: own_id.parse().unwrap(),
                 writers: Writers::parse(br#"{"writers_version":1,"writers":{}}"#).unwrap(),
@@ -246,7 +345,8 @@ mod tests {
 
     #[tokio::test]
     async fn refuses_what_it_has_no_room_for() {
-        let (committer, commits) = Committer::new(writer(), Duration::from_secs(1));
+        let pins = TempDir::new().unwrap();
+        let (committer, commits) = Committer::new(writer(&pins), Duration::from_secs(1));
         for _ in 0..MAX_WAITING {
             let (reply, _) = oneshot::channel();
             commits.queue.try_send((Command::Probe, reply)).unwrap();
@@ -261,7 +361,8 @@ mod tests {
     #[tokio::test]
     async fn commits_what_waits_before_it_ends() {
         let shutdown = Shutdown::default();
-        let (committer, commits) = Committer::new(writer(), Duration::from_secs(1));
+        let pins = TempDir::new().unwrap();
+        let (committer, commits) = Committer::new(writer(&pins), Duration::from_secs(1));
         let waiting = commits.submit(Command::Probe);
         shutdown.request();
         let (answer, ()) = tokio::join!(waiting, committer.run(shutdown));

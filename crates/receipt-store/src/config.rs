@@ -6,16 +6,15 @@ use std::time::Duration;
 
 use cl_host::files::{self, FileError};
 use cl_host::{BoxError, Host};
-use cl_kv::{KeyEncryptionKey, Metered, RocksEngine, Sealed};
+use cl_kv::{Metered, RocksEngine, Sealed};
 use ring::rand::SystemRandom;
-use zeroize::Zeroizing;
 
-use crate::Deps;
 use crate::core::command::Rules;
+use crate::core::trees::LogKey;
 use crate::core::writers::{InvalidWriters, MAX_TABLE_BYTES, Writers};
-
-/// Length of the key-encryption key.
-const KEK_BYTES: usize = 32;
+use crate::keyfiles::KeyFiles;
+use crate::pin::FolderPin;
+use crate::{Deps, PROCESS};
 
 /// How often the store looks for overdue intents when nobody calls.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
@@ -32,6 +31,16 @@ pub struct Settings {
     #[arg(long, env = "CL_KEK_FILE")]
     pub kek_file: Option<PathBuf>,
 
+    /// Key that signs the checkpoints of the logs, PKCS#8, PEM or DER [default: keys/receipts.pem in
+    /// the home folder].
+    #[arg(long, env = "CL_LOG_KEY")]
+    pub log_key: Option<PathBuf>,
+
+    /// Folder of pins, the newest checkpoint of each log, which tell when the data folder is put back
+    /// or copied; not in it, and not backed up with it [default: pins in the home folder].
+    #[arg(long, env = "CL_PIN_DIR")]
+    pub pin_dir: Option<PathBuf>,
+
     /// Data folder [default: data/cl-receipt-store in the home folder].
     #[arg(long, env = "CL_DATA_DIR")]
     pub data_dir: Option<PathBuf>,
@@ -43,12 +52,12 @@ pub enum InvalidSettings {
     /// A file cannot be used.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The key has another length.
-    #[error("the key-encryption key must have exactly {KEK_BYTES} bytes")]
-    KekLength,
     /// The table of writers is wrong.
     #[error(transparent)]
     Writers(#[from] InvalidWriters),
+    /// The pins would be put back together with the data.
+    #[error("the pin folder must not be in the data folder, nor the data folder in it")]
+    PinsInData,
 }
 
 impl Settings {
@@ -58,13 +67,23 @@ impl Settings {
         let or_default =
             |path: Option<PathBuf>, name: &str| path.unwrap_or_else(|| home.join(name));
         let writers = load_writers(&or_default(self.writers_file, "receipt-writers.json"))?;
-        let kek = load_kek(&or_default(self.kek_file, "keys/cl-receipt-store.kek"))?;
+        let key_files = KeyFiles {
+            log: or_default(self.log_key, "keys/receipts.pem"),
+            sealing: or_default(self.kek_file, "keys/cl-receipt-store.kek"),
+            tls: host.args.tls_files(PROCESS).key,
+        };
+        let secrets = key_files.load()?;
         let data = or_default(self.data_dir, "data/cl-receipt-store");
         std::fs::create_dir_all(&data)?;
+        let pins = or_default(self.pin_dir, "pins");
+        let pin = FolderPin::open(pins.clone())?;
+        check_apart(&pins.canonicalize()?, &data.canonicalize()?)?;
         let engine = Metered::new(RocksEngine::open(&data)?, &host.meter);
         let random = Arc::new(SystemRandom::new());
         Ok(Deps {
-            store: crate::open_store(Sealed::open(engine, kek, random)?, &host.ids)?,
+            store: crate::open_store(Sealed::open(engine, secrets.sealing, random)?, &host.ids)?,
+            pin: Arc::new(pin),
+            log_key: LogKey::new(secrets.log, host.credentials.own().id.trust_domain()),
             rules: Rules {
                 own_id: host.credentials.own().id.clone(),
                 writers,
@@ -79,17 +98,14 @@ impl Settings {
     }
 }
 
+fn check_apart(pins: &Path, data: &Path) -> Result<(), InvalidSettings> {
+    if pins.starts_with(data) || data.starts_with(pins) {
+        return Err(InvalidSettings::PinsInData);
+    }
+    Ok(())
+}
+
 fn load_writers(path: &Path) -> Result<Writers, InvalidSettings> {
     let max_bytes = u64::try_from(MAX_TABLE_BYTES).unwrap_or(u64::MAX);
     Ok(Writers::parse(&files::load_public(path, max_bytes)?)?)
-}
-
-fn load_kek(path: &Path) -> Result<KeyEncryptionKey, InvalidSettings> {
-    let bytes = files::load_secret(path, files::MAX_SECRET_BYTES)?;
-    let mut kek = Zeroizing::new([0; KEK_BYTES]);
-    if bytes.len() != KEK_BYTES {
-        return Err(InvalidSettings::KekLength);
-    }
-    kek.copy_from_slice(&bytes);
-    Ok(KeyEncryptionKey::new(kek))
 }

@@ -7,6 +7,8 @@ use cl_wire::field_path::FieldPath;
 use cl_wire::status::StatusBuilder;
 use tonic::{Code, Status};
 
+use crate::pin::PinFailed;
+
 /// After what time an unavailable store is worth another try.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
@@ -64,7 +66,10 @@ pub enum Error {
     /// The store under the log failed; what the call asked for may or may not be there.
     #[error("the store is unavailable: {0}")]
     Unavailable(#[source] cl_kv::Error),
-    /// A stored record is not what was written.
+    /// The pins cannot be read or written; what the call asked for may or may not be there.
+    #[error("the pins are unavailable: {0}")]
+    Unpinned(#[from] PinFailed),
+    /// A stored record is not what was written, or the log is not what its pin says.
     #[error("the store is damaged: {0}")]
     Corrupt(&'static str),
     /// Something broke inside.
@@ -73,6 +78,15 @@ pub enum Error {
 }
 
 impl Error {
+    /// Operators need the cause of what callers cannot help; the span around it has the call's ids.
+    pub(crate) fn log(&self) {
+        if matches!(self, Self::Unavailable(_) | Self::Unpinned(_)) {
+            tracing::warn!(error = %self, cause = cause(self), "call failed");
+        } else if matches!(self, Self::Corrupt(_) | Self::Internal(_)) {
+            tracing::error!(error = %self, "call failed");
+        }
+    }
+
     /// A malformed field.
     pub fn field(field: impl Into<FieldPath>, description: &'static str) -> Self {
         Self::Field {
@@ -159,7 +173,7 @@ impl From<Refusal> for Error {
 
 impl From<Error> for Status {
     fn from(error: Error) -> Self {
-        log(&error);
+        error.log();
         let (code, reason, text) = public(&error);
         let mut status = StatusBuilder::new(code, reason, text);
         if matches!(code, Code::Unavailable | Code::ResourceExhausted) {
@@ -179,6 +193,7 @@ impl From<Error> for Status {
             | Error::Busy
             | Error::Draining
             | Error::Unavailable(_)
+            | Error::Unpinned(_)
             | Error::Corrupt(_)
             | Error::Internal(_) => None,
         };
@@ -235,7 +250,7 @@ fn public(error: &Error) -> (Code, &'static str, &'static str) {
             "RATE_LIMITED",
             "too many calls wait",
         ),
-        Error::Draining | Error::Unavailable(_) => (
+        Error::Draining | Error::Unavailable(_) | Error::Unpinned(_) => (
             Code::Unavailable,
             "RECEIPT_STORE_UNAVAILABLE",
             "the receipt store cannot take receipts now",
@@ -249,17 +264,8 @@ fn public(error: &Error) -> (Code, &'static str, &'static str) {
     }
 }
 
-/// Operators need the cause of what callers cannot help; the span around it has the call's ids.
-fn log(error: &Error) {
-    if let Error::Unavailable(inner) = error {
-        tracing::warn!(%error, cause = cause(inner), "call failed");
-    } else if matches!(error, Error::Corrupt(_) | Error::Internal(_)) {
-        tracing::error!(%error, "call failed");
-    }
-}
-
-/// The innermost cause of an engine's failure: the operating system's or the database's words.
-pub(crate) fn cause(error: &cl_kv::Error) -> String {
+/// The innermost cause of a failure: the operating system's or the database's words.
+fn cause(error: &Error) -> String {
     let mut innermost: &dyn std::error::Error = error;
     while let Some(source) = innermost.source() {
         innermost = source;

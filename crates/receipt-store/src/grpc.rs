@@ -70,8 +70,11 @@ impl ReceiptService for Service {
     ) -> Result<Response<AppendResponse>, Status> {
         let writer = caller(&request)?;
         let command = request::append(request.into_inner(), writer, &self.rules)?;
-        let entry = reply::entry_of(self.commits.submit(command).await?)?;
-        Ok(Response::new(AppendResponse { entry: Some(entry) }))
+        let (entry, proof) = reply::entry_of(self.commits.submit(command).await?)?;
+        Ok(Response::new(AppendResponse {
+            entry: Some(entry),
+            proof,
+        }))
     }
 
     async fn begin(
@@ -90,8 +93,11 @@ impl ReceiptService for Service {
     ) -> Result<Response<CompleteResponse>, Status> {
         let writer = caller(&request)?;
         let command = request::complete(request.into_inner(), writer)?;
-        let entry = reply::entry_of(self.commits.submit(command).await?)?;
-        Ok(Response::new(CompleteResponse { entry: Some(entry) }))
+        let (entry, proof) = reply::entry_of(self.commits.submit(command).await?)?;
+        Ok(Response::new(CompleteResponse {
+            entry: Some(entry),
+            proof,
+        }))
     }
 
     async fn list_open(
@@ -118,11 +124,16 @@ impl ReceiptService for Service {
     ) -> Result<Response<GetReceiptResponse>, Status> {
         caller(&request)?;
         let (tenant, reference) = request::receipt(request.get_ref())?;
-        let (sequence, entry) = self
-            .read(move |reader| reader.receipt(&tenant, &reference))
+        let (found, proof) = self
+            .read(move |reader| {
+                let found = reader.receipt(&tenant, &reference)?;
+                let proof = reader.proof(&tenant, &found)?;
+                Ok((found, proof))
+            })
             .await?;
+        let (sequence, entry) = found;
         let receipt = Some(reply::recorded(sequence, entry)?);
-        Ok(Response::new(GetReceiptResponse { receipt }))
+        Ok(Response::new(GetReceiptResponse { receipt, proof }))
     }
 
     async fn list_receipts(
@@ -137,7 +148,7 @@ impl ReceiptService for Service {
         let place = self.tokens.open(&binding, &request.page_token)?;
         let start = place.as_deref().map(request::list_place).transpose()?;
         let page = self
-            .read(move |reader| reader.list(&query, start, page_size as u64))
+            .read(move |reader| reader.list(&query, start, page_size))
             .await?;
         let token = reply::list_token(&self.tokens, &binding, page.next)?;
         Ok(Response::new(reply::list_page(page, token)?))
@@ -148,14 +159,14 @@ impl ReceiptService for Service {
         request: Request<VerifyLogRequest>,
     ) -> Result<Response<VerifyLogResponse>, Status> {
         caller(&request)?;
-        let mut progress = self.read(Reader::begin_check).await?;
+        let tenant = request::log(request.get_ref())?;
+        let begun = self.read(move |reader| reader.begin_check(tenant)).await?;
+        let (mut progress, mut fault) = begun;
         // In pieces, so that the work ends soon after the caller has gone.
-        loop {
-            let (reached, fault) = self.read(move |reader| reader.check(progress)).await?;
-            progress = reached;
-            if fault.is_some() || progress.checked >= progress.entries {
-                return Ok(Response::new(reply::checked(&progress, fault)));
-            }
+        while fault.is_none() && !progress.is_complete() {
+            let reached = self.read(move |reader| reader.check(progress)).await?;
+            (progress, fault) = reached;
         }
+        Ok(Response::new(reply::checked(&progress, fault)))
     }
 }

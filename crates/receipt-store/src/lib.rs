@@ -1,12 +1,15 @@
-//! The receipt store: durable, hash-chained evidence of sensitive operations (spec 7.8, 11.8, 11.9).
+//! The receipt store: durable evidence of sensitive operations in verifiable logs (spec 7.8, 11.8,
+//! 11.9, 13.5).
 //!
 //! # Role
 //!
 //! Services announce sensitive operations ([`Begin`]) and record how they ended ([`Complete`],
 //! [`Append`]); a call that has succeeded is durable. One [`committer`] decides groups of calls in
-//! order and writes each group with one sync. Entries form one chain, byte for byte that of the
-//! portable log. An operation whose writer is silent past its deadline is recorded as indeterminate
-//! by the store itself. Readers get single receipts, lists, and a check of the whole log.
+//! order and writes each group with one sync. Each tenant has one log: a Merkle tree (RFC 9162) whose
+//! entries are salted commitments to receipts ([`cl_model::leaf`]), with a signed checkpoint over
+//! every entry, pinned before its call is answered, and the proof in the answer. An operation whose
+//! writer is silent past its deadline is recorded as indeterminate by the store itself. Readers get
+//! single receipts with proofs, searches, a check of a whole log, and its tiles over HTTP ([`http`]).
 //!
 //! [`Begin`]: cl_wire::receipt::v1::receipt_service_server::ReceiptService::begin
 //! [`Complete`]: cl_wire::receipt::v1::receipt_service_server::ReceiptService::complete
@@ -14,10 +17,12 @@
 //!
 //! # Holds
 //!
-//! The log of all tenants, the intents, and the key-encryption key of its own data. Receipts carry
-//! digests and references, never content; who did what when is private all the same (spec 11.8), so
-//! values are sealed, and actors, bundles, tags, operations and references are hashed where they are
-//! parts of keys. Logs and metrics have none of them.
+//! The logs of all tenants with receipts and salts, the intents, the key that signs checkpoints, the
+//! key-encryption key of its own data, and apart from these data the newest checkpoint of each log:
+//! its [`pin`]. Receipts carry digests and references, never content; who did what when is private all
+//! the same (spec 11.8), so values are sealed, and actors, bundles, tags, operations and references are
+//! hashed where they are parts of keys. Logs and metrics have none of them. Tiles show how many
+//! receipts a tenant has and when they came, nothing else; so do pins.
 //!
 //! # Trusts
 //!
@@ -25,23 +30,32 @@
 //! an operation that it may write, under its own name; it cannot write for another actor, change an
 //! entry, or consume a bundle twice. The bundle issuer, to have authenticated the recipient whose
 //! receipt it passes on; such receipts are marked. Readers, to see the receipts of all tenants. The
-//! clock: its jumps shift deadlines and times of recording, never order.
+//! clock: its jumps shift deadlines and times of recording, never order. The pin folder, to keep what
+//! was written to it; what it says counts only under the log's signature.
 //!
 //! # A compromise yields
 //!
-//! The running process, or its data and its key-encryption key: all receipts, and the power to
-//! withhold or invent later ones. Entries that were seen outside before cannot be changed unnoticed:
-//! the chain would differ. A data folder that is put back to an earlier state as a whole verifies;
-//! only someone who kept a later entry digest notices.
+//! The running process, or its data and its keys: all receipts, and the power to withhold or invent
+//! later ones. Entries under a checkpoint or a proof that was seen outside before cannot be changed or
+//! dropped unnoticed: no later checkpoint would be consistent with it.
+//!
+//! The data alone, put back to an earlier state or copied, yield nothing: the store does not start on
+//! a log that ends before its pin or does not lead from it, nor goes on with one. Data and pins that are
+//! put back together start; then only checkpoints that somebody else kept tell. Open intents are in no
+//! log: data with the same entries and other intents start.
 
 #![warn(missing_docs)]
 
+pub mod check;
 pub mod committer;
 pub mod config;
 pub mod core;
 pub mod error;
 pub mod grpc;
+pub mod http;
+pub mod keyfiles;
 pub mod page_token;
+pub mod pin;
 pub mod reader;
 pub mod store;
 
@@ -58,13 +72,20 @@ use cl_wire::receipt::v1::receipt_service_server::ReceiptServiceServer;
 use opentelemetry::metrics::Meter;
 use tonic::service::Routes;
 
+use crate::check::Inconsistent;
 use crate::committer::{Committer, Metrics, Writer};
 use crate::core::command::Rules;
+use crate::core::kept::Kept;
+use crate::core::trees::LogKey;
 use crate::error::Error;
 use crate::grpc::Service;
 use crate::page_token::PageTokens;
-use crate::reader::{Inconsistent, Reader};
+use crate::pin::Pin;
+use crate::reader::Reader;
 use crate::store::{KvStore, Slot, Store};
+
+/// The process's name, in telemetry and for its files.
+pub const PROCESS: &str = "cl-receipt-store";
 
 /// The largest request: a receipt of 65,536 bytes and its routing.
 const MAX_REQUEST_BYTES: usize = 128 * 1024;
@@ -79,6 +100,10 @@ const AUDITORS: &[&str] = &["auditor/*", "operator/*"];
 pub struct Deps {
     /// Where the log is.
     pub store: Arc<dyn Store>,
+    /// Where the newest checkpoints are kept apart from it.
+    pub pin: Arc<dyn Pin>,
+    /// The key that signs checkpoints.
+    pub log_key: LogKey,
     /// Whose store this is, and who may write to it.
     pub rules: Rules,
     /// Wall-clock time.
@@ -125,29 +150,40 @@ where
 
 /// Checks what is stored, starts the committer, and gives what is to be served.
 pub fn assemble(deps: Deps) -> Result<App, BuildError> {
-    let reader = Reader::new(Arc::clone(&deps.store));
-    reader.check_tail()?;
     let callers = callers(&deps.rules)?;
+    let service = start(deps)?;
+    let tiles = http::routes(service.reader.clone());
+    let service = ReceiptServiceServer::new(service).max_decoding_message_size(MAX_REQUEST_BYTES);
+    let routes = Routes::new(service).into_axum_router().merge(tiles);
+    Ok(App::new(Routes::from(routes), Callers::Table(callers)))
+}
+
+/// Checks what is stored, and starts the committer.
+pub fn start(deps: Deps) -> Result<Service, BuildError> {
+    let kept = Arc::new(Kept::new(deps.log_key, deps.pin));
+    let reader = Reader::new(Arc::clone(&deps.store), Arc::clone(&kept));
+    reader.check_tails()?;
+    reader.check_pins()?;
     let token_key = deps.store.get(&Slot::TokenKey)?;
     let token_key = token_key.ok_or(Error::Corrupt("the key of page tokens is missing"))?;
     let rules = Arc::new(deps.rules);
     let writer = Writer {
         store: deps.store,
+        kept,
         rules: Arc::clone(&rules),
         clock: deps.clock,
         ids: Arc::clone(&deps.ids),
         metrics: Metrics::new(&deps.meter),
     };
     let (committer, commits) = Committer::new(writer, deps.sweep_interval);
-    let service = Service {
+    let tokens = PageTokens::new(&token_key, deps.ids)?;
+    deps.tasks.spawn("committer", committer.run(deps.shutdown));
+    Ok(Service {
         commits,
         reader,
         rules,
-        tokens: PageTokens::new(&token_key, deps.ids)?,
-    };
-    deps.tasks.spawn("committer", committer.run(deps.shutdown));
-    let service = ReceiptServiceServer::new(service).max_decoding_message_size(MAX_REQUEST_BYTES);
-    Ok(App::new(Routes::new(service), Callers::Table(callers)))
+        tokens,
+    })
 }
 
 /// Who may call what: writers are the rows of their table, the rest is fixed.
@@ -184,5 +220,5 @@ fn callers(rules: &Rules) -> Result<CallerTable, BuildError> {
         let path = format!("/contextlayer.receipt.v1.ReceiptService/{method}");
         table = table.allow(&path, callers)?;
     }
-    Ok(table)
+    Ok(table.allow_under(http::PREFIX, AUDITORS)?)
 }

@@ -8,7 +8,7 @@ use cl_receipt_store::config::Settings;
 
 fn main() -> ExitCode {
     let process = Process {
-        name: "cl-receipt-store",
+        name: cl_receipt_store::PROCESS,
         version: env!("CARGO_PKG_VERSION"),
         server_tls: ServerTls::INTERNAL,
     };

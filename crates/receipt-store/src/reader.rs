@@ -1,16 +1,14 @@
-//! Reading: single receipts, lists of them, open intents, and the whole log.
+//! Reading: single receipts with their proofs, searches, and open intents.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use cl_model::digest::Digest;
-use cl_model::receipt::consumption;
-use cl_model::refusal::Code;
-
-use crate::core::chain;
 use crate::core::command::operation_slot;
+use crate::core::finished::Facets;
 use crate::core::intents::State;
+use crate::core::kept::Kept;
 use crate::core::records::{self, EntryRecord, OperationKeyRecord, OperationRecord, PlaceRecord};
-use crate::core::routing::Tenant;
+use crate::core::routing::{SubjectTag, Tenant};
 use crate::error::Error;
 use crate::store::{Selector, Slot, Store, number};
 
@@ -18,34 +16,102 @@ use crate::store::{Selector, Slot, Store, number};
 /// gRPC client takes by default.
 const PAGE_BYTES: usize = 2 << 20;
 
-/// How many places are read at once.
+/// How many entries are read at once.
 const CHUNK: u64 = 64;
 
-/// How many entries of the log are checked in one go.
-const VERIFY_CHUNK: u64 = 256;
-
-/// How many of the last entries are checked before the store serves.
-const TAIL: u64 = 64;
+/// After this many entries that do not match, a page ends.
+const MAX_SEARCHED: u64 = 10_000;
 
 /// Reads what is durable. Every call blocks.
 #[derive(Clone)]
 pub struct Reader {
-    store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) kept: Arc<Kept>,
 }
 
 /// An entry and its sequence.
 pub type Numbered = (u64, EntryRecord);
 
 /// What receipts a reader asks for.
+#[derive(Clone, Debug)]
 pub struct Query {
     /// Whose receipts.
     pub tenant: Tenant,
     /// Which of them.
-    pub selector: Selector,
+    pub filter: Filter,
     /// Recorded at this time or later.
     pub from_ms: Option<u64>,
     /// Recorded before this time.
     pub before_ms: Option<u64>,
+}
+
+/// What receipts must have.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// This subject.
+    pub subject_tag: Option<SubjectTag>,
+    /// This operation.
+    pub operation: Option<String>,
+    /// This outcome.
+    pub outcome: Option<String>,
+    /// This bundle.
+    pub bundle_ref: Option<String>,
+    /// This decision.
+    pub decision_ref: Option<String>,
+}
+
+impl Filter {
+    /// The list that holds the fewest others beside what is asked for; none: the log itself.
+    fn selector(&self) -> Option<Selector> {
+        let bundle = self.bundle_ref.clone().map(Selector::Bundle);
+        let decision = self.decision_ref.clone().map(Selector::Decision);
+        let subject = self.subject_tag.clone().map(Selector::Subject);
+        let operation = self.operation.clone().map(Selector::Operation);
+        bundle.or(decision).or(subject).or(operation)
+    }
+
+    /// Whether the list holds nothing else.
+    fn is_only(&self, selector: Option<&Selector>) -> bool {
+        let asked = [
+            self.subject_tag.is_some(),
+            self.operation.is_some(),
+            self.outcome.is_some(),
+            self.bundle_ref.is_some(),
+            self.decision_ref.is_some(),
+        ];
+        asked.iter().filter(|it| **it).count() == usize::from(selector.is_some())
+    }
+
+    fn matches(&self, entry: &EntryRecord) -> bool {
+        let has = |asked: &Option<String>, found: Option<&str>| {
+            asked.as_deref().is_none_or(|asked| found == Some(asked))
+        };
+        let Facets {
+            operation,
+            outcome,
+            bundle_ref,
+            decision_ref,
+        } = entry.facets();
+        let routing = entry.routing.as_ref();
+        let tag = routing.and_then(|routing| routing.subject_tag.as_deref());
+        has(&self.operation, Some(&operation))
+            && has(&self.outcome, Some(&outcome))
+            && has(&self.bundle_ref, bundle_ref.as_deref())
+            && has(&self.decision_ref, decision_ref.as_deref())
+            && self
+                .subject_tag
+                .as_ref()
+                .is_none_or(|asked| tag == Some(asked.as_str()))
+    }
+}
+
+/// Where a search goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The position in the list.
+    pub position: u64,
+    /// How many receipts all pages have, as counted for the first one.
+    pub total: u64,
 }
 
 /// A page of a list.
@@ -66,84 +132,113 @@ pub struct OpenIntent {
     pub entry: Option<Numbered>,
 }
 
-/// How far a check of the log has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
-    /// Entries that verified.
-    pub checked: u64,
-    /// The digest of the last of them.
-    pub digest: Digest,
-    /// Entries that are to be checked.
-    pub entries: u64,
-    head: Digest,
-}
-
-/// Where a log does not verify.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// The entry at fault.
-    pub sequence: u64,
-    /// Why.
-    pub code: Code,
+/// A list of entries, or the log itself.
+struct List<'a> {
+    query: &'a Query,
+    selector: Option<Selector>,
 }
 
 impl Reader {
     /// Reads from this store.
-    pub fn new(store: Arc<dyn Store>) -> Self {
-        Self { store }
+    pub fn new(store: Arc<dyn Store>, kept: Arc<Kept>) -> Self {
+        Self { store, kept }
     }
 
     /// One receipt of a tenant; of equal receipts of several operations the first.
     pub fn receipt(&self, tenant: &Tenant, reference: &str) -> Result<Numbered, Error> {
         let slot = Slot::Receipt(tenant.clone(), reference.to_owned());
         let sequence = number(self.store.get(&slot)?.as_ref())?.ok_or(Error::ReceiptNotFound)?;
-        let entry = self.entry(sequence)?;
-        let routing = records::routing(entry.routing.as_ref())?;
-        if routing.tenant != *tenant || entry.receipt_ref != reference {
+        let entry = self.entry(tenant, sequence)?;
+        if entry.receipt_ref != reference {
             return Err(Error::Corrupt("an index leads to another receipt"));
         }
         Ok((sequence, entry))
+    }
+
+    /// The proof that an entry is in its log, as the log is now.
+    pub fn proof(&self, tenant: &Tenant, (sequence, entry): &Numbered) -> Result<String, Error> {
+        let tree = self.kept.shown(&*self.store, tenant, *sequence)?;
+        let tree = tree.ok_or(Error::Corrupt("an entry is in no log"))?;
+        tree.proofs(&*self.store, tenant).prove(*sequence, entry)
     }
 
     /// A page of a tenant's receipts, from a place of the list on.
     pub fn list(
         &self,
         query: &Query,
-        start: Option<u64>,
-        page_size: u64,
-    ) -> Result<Page<Numbered, u64>, Error> {
-        let size = Slot::Size(query.tenant.clone(), query.selector.clone());
-        let size = number(self.store.get(&size)?.as_ref())?.unwrap_or(0);
-        let first = self.first_since(query, query.from_ms, size, 1)?;
-        let end = self.first_since(query, query.before_ms, size, size + 1)?;
+        start: Option<Place>,
+        page_size: usize,
+    ) -> Result<Page<Numbered, Place>, Error> {
+        let list = List {
+            query,
+            selector: query.filter.selector(),
+        };
+        let size = self.size(&list)?;
+        let first = self.first_since(&list, query.from_ms, size, 1)?;
+        let end = self.first_since(&list, query.before_ms, size, size + 1)?;
         let end = end.max(first);
-        let mut position = start.map_or(first, |start| start.clamp(first, end));
-        let stop = position.saturating_add(page_size).min(end);
+        let total = match start {
+            Some(start) => start.total,
+            None if query.filter.is_only(list.selector.as_ref()) => end - first,
+            None => self.count(&list, first..end)?,
+        };
+        let mut position = start.map_or(first, |start| start.position.clamp(first, end));
+        let stop = position.saturating_add(MAX_SEARCHED).min(end);
         let mut items: Vec<Numbered> = Vec::new();
         let mut bytes = 0;
-        while position < stop && bytes < PAGE_BYTES {
-            for place in self.places(query, position..stop.min(position + CHUNK))? {
-                let entry = self.entry(place.sequence)?;
-                bytes += entry.receipt.len();
-                items.push((place.sequence, entry));
+        'pages: while position < stop {
+            for (sequence, entry) in self.entries(&list, position..stop.min(position + CHUNK))? {
                 position += 1;
-                if bytes >= PAGE_BYTES {
-                    break;
+                if query.filter.matches(&entry) {
+                    bytes += entry.receipt.len();
+                    items.push((sequence, entry));
+                }
+                if items.len() == page_size || bytes >= PAGE_BYTES {
+                    break 'pages;
                 }
             }
         }
         Ok(Page {
             items,
-            next: (position < end).then_some(position),
-            total: end - first,
+            next: (position < end).then_some(Place { position, total }),
+            total,
         })
+    }
+
+    fn count(&self, list: &List<'_>, mut places: Range<u64>) -> Result<u64, Error> {
+        let mut count = 0;
+        while places.start < places.end {
+            let chunk = places.start..places.end.min(places.start + CHUNK);
+            places.start = chunk.end;
+            let entries = self.entries(list, chunk)?;
+            let matching = entries.iter();
+            let matching = matching.filter(|(_, entry)| list.query.filter.matches(entry));
+            count += matching.count() as u64;
+        }
+        Ok(count)
+    }
+
+    fn size(&self, list: &List<'_>) -> Result<u64, Error> {
+        let tenant = &list.query.tenant;
+        match &list.selector {
+            None => Ok(self
+                .kept
+                .load(&*self.store, tenant)?
+                .map_or(0, |it| it.size())),
+            Some(selector) => {
+                let size = self
+                    .store
+                    .get(&Slot::Size(tenant.clone(), selector.clone()))?;
+                Ok(number(size.as_ref())?.unwrap_or(0))
+            }
+        }
     }
 
     /// The first place of a list that was recorded at `time_ms` or later; one behind the last if
     /// none was, and `unbounded` without a time.
     fn first_since(
         &self,
-        query: &Query,
+        list: &List<'_>,
         time_ms: Option<u64>,
         size: u64,
         unbounded: u64,
@@ -154,8 +249,8 @@ impl Reader {
         let (mut low, mut high) = (1, size + 1);
         while low < high {
             let middle = low + (high - low) / 2;
-            let places = self.places(query, middle..middle + 1)?;
-            if places.iter().all(|place| place.recorded_at_ms >= time_ms) {
+            let entries = self.entries(list, middle..middle + 1)?;
+            if entries.iter().all(|(_, it)| it.recorded_at_ms >= time_ms) {
                 high = middle;
             } else {
                 low = middle + 1;
@@ -164,19 +259,32 @@ impl Reader {
         Ok(low)
     }
 
-    fn places(
-        &self,
-        query: &Query,
-        positions: std::ops::Range<u64>,
-    ) -> Result<Vec<PlaceRecord>, Error> {
-        let slots: Vec<_> = positions
-            .map(|at| Slot::Place(query.tenant.clone(), query.selector.clone(), at))
+    /// The entries at some places of a list.
+    fn entries(&self, list: &List<'_>, places: Range<u64>) -> Result<Vec<Numbered>, Error> {
+        let tenant = &list.query.tenant;
+        let sequences: Vec<u64> = match &list.selector {
+            None => places.collect(),
+            Some(selector) => {
+                let slots: Vec<_> = places
+                    .map(|at| Slot::Place(tenant.clone(), selector.clone(), at))
+                    .collect();
+                let places = self.store.get_many(&slots)?.into_iter().map(|place| {
+                    let place = place.ok_or(Error::Corrupt("a place of a list is missing"))?;
+                    records::decode(&place).map(|place: PlaceRecord| place.sequence)
+                });
+                places.collect::<Result<_, _>>()?
+            }
+        };
+        let slots: Vec<_> = sequences
+            .iter()
+            .map(|sequence| Slot::Entry(tenant.clone(), *sequence))
             .collect();
-        let places = self.store.get_many(&slots)?.into_iter().map(|place| {
-            let place = place.ok_or(Error::Corrupt("a place of a list is missing"))?;
-            records::decode(&place)
+        let entries = self.store.get_many(&slots)?.into_iter().zip(sequences);
+        let entries = entries.map(|(stored, sequence)| {
+            let stored = stored.ok_or(Error::Corrupt("an entry is missing"))?;
+            Ok((sequence, records::decode(&stored)?))
         });
-        places.collect()
+        entries.collect()
     }
 
     /// A page of a writer's intents that are not settled.
@@ -224,108 +332,17 @@ impl Reader {
             State::Open => None,
             State::Overdue => {
                 let sequence = intent.overdue_sequence;
-                Some((sequence, self.entry(sequence)?))
+                let routing = records::routing(operation.routing.as_ref())?;
+                Some((sequence, self.entry(&routing.tenant, sequence)?))
             }
         };
         Ok(Some(OpenIntent { operation, entry }))
     }
 
-    fn entry(&self, sequence: u64) -> Result<EntryRecord, Error> {
-        let stored = self.store.get(&Slot::Entry(sequence))?;
+    /// An entry of a log.
+    pub fn entry(&self, tenant: &Tenant, sequence: u64) -> Result<EntryRecord, Error> {
+        let stored = self.store.get(&Slot::Entry(tenant.clone(), sequence))?;
         let stored = stored.ok_or(Error::Corrupt("an entry is missing"))?;
         records::decode(&stored)
     }
-
-    /// Starts a check of the log as it is now.
-    pub fn begin_check(&self) -> Result<Progress, Error> {
-        let (head, _) = self.store.head()?;
-        Ok(Progress {
-            checked: 0,
-            digest: Digest::ZERO,
-            entries: head.entries,
-            head: records::digest(&head.digest)?,
-        })
-    }
-
-    /// Checks some more entries. The fault comes with what verified before it.
-    pub fn check(&self, mut progress: Progress) -> Result<(Progress, Option<Fault>), Error> {
-        let end = progress
-            .entries
-            .min(progress.checked.saturating_add(VERIFY_CHUNK));
-        while progress.checked < end {
-            let sequence = progress.checked + 1;
-            match self.check_entry(sequence, progress.digest)? {
-                Ok(digest) => progress.digest = digest,
-                Err(code) => return Ok((progress, Some(Fault { sequence, code }))),
-            }
-            progress.checked = sequence;
-        }
-        let fault = if progress.checked < progress.entries {
-            None
-        } else if progress.digest != progress.head {
-            Some(Code::ReceiptLogRewrite)
-        } else if self.has_stray_entry(progress.entries)? {
-            Some(Code::ReceiptLogUnanchoredSuffix)
-        } else {
-            None
-        };
-        let sequence = progress.entries.saturating_add(1);
-        Ok((progress, fault.map(|code| Fault { sequence, code })))
-    }
-
-    /// The digest of an entry that verifies, or why it does not.
-    fn check_entry(&self, sequence: u64, previous: Digest) -> Result<Result<Digest, Code>, Error> {
-        let entry = match self.store.get(&Slot::Entry(sequence)) {
-            Ok(Some(stored)) => records::decode::<EntryRecord>(&stored),
-            Ok(None) => return Ok(Err(Code::ReceiptLogTruncated)),
-            Err(error) => Err(error),
-        };
-        let entry = match entry {
-            Ok(entry) => entry,
-            Err(Error::Corrupt(_)) => return Ok(Err(Code::ReceiptLogInvalidEntry)),
-            Err(error) => return Err(error),
-        };
-        let receipt = match chain::verify(sequence, previous, &entry) {
-            Ok(receipt) => receipt,
-            Err(code) => return Ok(Err(code)),
-        };
-        if let Some((actor, bundle)) = consumption(&receipt) {
-            let first = self.store.get(&Slot::Consumed(actor, bundle))?;
-            if number(first.as_ref())? != Some(sequence) {
-                return Ok(Err(Code::ReceiptReplayConflict));
-            }
-        }
-        Ok(Ok(chain::entry_digest(sequence, previous, &entry.receipt)))
-    }
-
-    /// Whether an entry follows that no head knows.
-    fn has_stray_entry(&self, entries: u64) -> Result<bool, Error> {
-        let follows = self.store.get(&Slot::Entry(entries + 1))?.is_some();
-        Ok(follows && self.store.head()?.0.entries <= entries)
-    }
-
-    /// Checks before serving that the head and the last entries belong together.
-    pub fn check_tail(&self) -> Result<(), Inconsistent> {
-        let mut progress = self.begin_check()?;
-        let skipped = progress.entries.saturating_sub(TAIL);
-        if skipped > 0 {
-            progress.digest = records::digest(&self.entry(skipped)?.digest)?;
-            progress.checked = skipped;
-        }
-        match self.check(progress)? {
-            (_, None) => Ok(()),
-            (_, Some(fault)) => Err(Inconsistent::Fault(fault)),
-        }
-    }
-}
-
-/// Why a store does not start on what it finds.
-#[derive(Debug, thiserror::Error)]
-pub enum Inconsistent {
-    /// The log's end does not verify.
-    #[error("the log does not verify at entry {}: {}", .0.sequence, .0.code.as_str())]
-    Fault(Fault),
-    /// The log's end cannot be read.
-    #[error(transparent)]
-    Unreadable(#[from] Error),
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use cl_host::ids::Ids;
 use cl_kv::{Changes, Engine, Key, Kind, Precondition, Range, Sealed, Version};
-use cl_model::digest::Digest;
 use prost::Message;
 use zeroize::Zeroizing;
 
-use crate::core::records::{self, HeadRecord, NumberRecord, OperationKeyRecord};
+use crate::core::finished::Facets;
+use crate::core::records::{self, HeadRecord, NumberRecord, OperationKeyRecord, TenantRecord};
 use crate::core::routing::{OperationId, SubjectTag, Tenant};
 use crate::error::Error;
 
@@ -47,6 +47,9 @@ pub trait Store: Send + Sync {
         limit: usize,
     ) -> Result<Vec<OperationKeyRecord>, Error>;
 
+    /// The tenants that have a log.
+    fn tenants(&self) -> Result<Vec<Tenant>, Error>;
+
     /// Stores changes and a new head, if the head is still the one that was read.
     fn commit(
         &self,
@@ -70,14 +73,20 @@ pub enum NotCommitted {
 /// Names one record.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Slot {
-    /// An entry of the log, by sequence.
-    Entry(u64),
+    /// An entry of a tenant's log, by sequence; the first is 1.
+    Entry(Tenant, u64),
+    /// Where a tenant's log ends.
+    Log(Tenant),
+    /// The hashes of a tile of a tenant's tree, by level and index.
+    Tile(Tenant, u8, u64),
+    /// That a tenant has a log.
+    Tenant(Tenant),
     /// The sequence of a receipt, by its URN.
     Receipt(Tenant, String),
     /// What a writer's operation id was used for.
     Operation(Tenant, String, OperationId),
     /// The sequence of the successful consumption by an actor of a bundle.
-    Consumed(String, String),
+    Consumed(Tenant, String, String),
     /// How long a list is.
     Size(Tenant, Selector),
     /// A place of a list; the first is 1.
@@ -112,52 +121,44 @@ impl From<OperationKeyRecord> for OperationKey {
     }
 }
 
-/// The lists of one tenant's receipts that readers page through.
+/// The lists of one tenant's receipts that readers search, beside the log itself.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Selector {
-    /// All of them.
-    All,
     /// Those of one subject.
     Subject(SubjectTag),
     /// Those of one operation.
     Operation(String),
-    /// Those of one subject and operation.
-    Both(SubjectTag, String),
+    /// Those about one bundle.
+    Bundle(String),
+    /// Those about one decision.
+    Decision(String),
 }
 
 impl Selector {
     /// The lists that an entry belongs to.
-    pub fn of_entry(tag: Option<&SubjectTag>, operation: &str) -> Vec<Self> {
-        let mut lists = vec![Self::All, Self::Operation(operation.to_owned())];
-        if let Some(tag) = tag {
-            lists.push(Self::Subject(tag.clone()));
-            lists.push(Self::Both(tag.clone(), operation.to_owned()));
-        }
+    pub fn of_entry(tag: Option<&SubjectTag>, facets: &Facets) -> Vec<Self> {
+        let mut lists = vec![Self::Operation(facets.operation.clone())];
+        lists.extend(tag.cloned().map(Self::Subject));
+        lists.extend(facets.bundle_ref.clone().map(Self::Bundle));
+        lists.extend(facets.decision_ref.clone().map(Self::Decision));
         lists
-    }
-
-    /// The list that has just what a reader asks for.
-    pub fn of_query(tag: Option<SubjectTag>, operation: Option<String>) -> Self {
-        match (tag, operation) {
-            (None, None) => Self::All,
-            (Some(tag), None) => Self::Subject(tag),
-            (None, Some(operation)) => Self::Operation(operation),
-            (Some(tag), Some(operation)) => Self::Both(tag, operation),
-        }
     }
 
     fn extend(&self, key: Key) -> Key {
         match self {
-            Self::All => key.number(0),
             Self::Subject(tag) => key.number(1).private(tag.as_str()),
             Self::Operation(operation) => key.number(2).private(operation),
-            Self::Both(tag, operation) => key.number(3).private(tag.as_str()).private(operation),
+            Self::Bundle(bundle) => key.number(3).private(bundle),
+            Self::Decision(decision) => key.number(4).private(decision),
         }
     }
 }
 
 const HEAD: Kind = Kind::new("head");
 const ENTRY: Kind = Kind::new("entry");
+const LOG: Kind = Kind::new("log");
+const TILE: Kind = Kind::new("tile");
+const TENANT: Kind = Kind::new("tenant");
 const RECEIPT: Kind = Kind::new("receipt");
 const OPERATION: Kind = Kind::new("operation");
 const CONSUMED: Kind = Kind::new("consumed");
@@ -167,6 +168,9 @@ const OPEN: Kind = Kind::new("open");
 const OPEN_SIZE: Kind = Kind::new("open-size");
 const DUE: Kind = Kind::new("due");
 const TOKEN_KEY: Kind = Kind::new("token-key");
+
+/// How many tenants are read at once.
+const TENANTS_AT_ONCE: usize = 1000;
 
 fn process(kind: Kind) -> Key {
     cl_kv::Tenant::process().key(kind)
@@ -189,12 +193,19 @@ fn open_key(key: &OperationKey) -> Key {
 impl Slot {
     fn key(&self) -> Result<Key, Error> {
         Ok(match self {
-            Self::Entry(sequence) => process(ENTRY).number(*sequence),
+            Self::Entry(owner, sequence) => tenant(owner, ENTRY)?.number(*sequence),
+            Self::Log(owner) => tenant(owner, LOG)?,
+            Self::Tile(owner, level, index) => {
+                tenant(owner, TILE)?.number((*level).into()).number(*index)
+            }
+            Self::Tenant(owner) => process(TENANT).public(owner.as_str()),
             Self::Receipt(owner, reference) => tenant(owner, RECEIPT)?.private(reference),
             Self::Operation(owner, writer, id) => tenant(owner, OPERATION)?
                 .private(writer)
                 .private(id.as_str()),
-            Self::Consumed(actor, bundle) => process(CONSUMED).private(actor).private(bundle),
+            Self::Consumed(owner, actor, bundle) => {
+                tenant(owner, CONSUMED)?.private(actor).private(bundle)
+            }
             Self::Size(owner, selector) => selector.extend(tenant(owner, SIZE)?),
             Self::Place(owner, selector, position) => {
                 selector.extend(tenant(owner, PLACE)?).number(*position)
@@ -226,18 +237,13 @@ impl<E: Engine> KvStore<E> {
         if store.sealed.get(process(HEAD))?.is_some() {
             return Ok(store);
         }
-        let is_used = store.get(&Slot::TokenKey)?.is_some()
-            || !store.sealed.scan(&Range::of(process(ENTRY), 1))?.is_empty();
-        if is_used {
-            return Err(Error::Corrupt("the log has lost its head"));
+        if store.get(&Slot::TokenKey)?.is_some() || !store.tenants()?.is_empty() {
+            return Err(Error::Corrupt("the store has lost its head"));
         }
         let mut token_key = Zeroizing::new([0; 32]);
         ids.fill(&mut *token_key)
             .map_err(|_| Error::Internal("no random bytes"))?;
-        let head = HeadRecord {
-            digest: Digest::ZERO.as_bytes().to_vec(),
-            ..HeadRecord::default()
-        };
+        let head = HeadRecord::default();
         let changes = Changes::new()
             .require(process(HEAD), Precondition::Absent)
             .put(process(HEAD), head.encode_to_vec())
@@ -269,7 +275,7 @@ impl<E: Engine> Store for KvStore<E> {
 
     fn head(&self) -> Result<(HeadRecord, Version), Error> {
         let found = self.sealed.get(process(HEAD))?;
-        let opened = found.ok_or(Error::Corrupt("the log has lost its head"))?;
+        let opened = found.ok_or(Error::Corrupt("the store has lost its head"))?;
         Ok((records::decode(&opened.value)?, opened.version))
     }
 
@@ -298,6 +304,25 @@ impl<E: Engine> Store for KvStore<E> {
             .iter()
             .map(|found| records::decode(&found.opened.value))
             .collect()
+    }
+
+    fn tenants(&self) -> Result<Vec<Tenant>, Error> {
+        let mut tenants = Vec::new();
+        let mut range = Range::of(process(TENANT), TENANTS_AT_ONCE);
+        loop {
+            let found = self.sealed.scan(&range)?;
+            for found in &found {
+                let record: TenantRecord = records::decode(&found.opened.value)?;
+                let tenant = Tenant::parse(&record.tenant);
+                tenants.push(tenant.ok_or(Error::Corrupt("a tenant's name does not parse"))?);
+            }
+            match (found.len(), tenants.last()) {
+                (TENANTS_AT_ONCE, Some(last)) => {
+                    range = range.after(Slot::Tenant(last.clone()).key()?);
+                }
+                _ => return Ok(tenants),
+            }
+        }
     }
 
     fn commit(

@@ -267,11 +267,13 @@ impl ReceiptService for FakeReceipts {
         let receipt_ref = state.log[sequence - 1].receipt["id"].as_str().unwrap();
         let entry = LogEntry {
             sequence: sequence.try_into().unwrap(),
-            entry_digest: format!("sha256:{sequence:064x}"),
             receipt_ref: receipt_ref.to_owned(),
             supersedes_ref: None,
         };
-        Ok(Response::new(AppendResponse { entry: Some(entry) }))
+        Ok(Response::new(AppendResponse {
+            entry: Some(entry),
+            ..AppendResponse::default()
+        }))
     }
 
     async fn begin(&self, _: Request<BeginRequest>) -> Result<Response<BeginResponse>, Status> {

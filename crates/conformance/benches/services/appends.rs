@@ -1,20 +1,19 @@
 //! Appends at the receipt store's own API, the service below gRPC, against plain synced writes of
 //! records of the same size.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use cl_host::clock::{Clock, SystemClock};
 use cl_host::identity::PeerId;
 use cl_host::ids::{Ids, SystemIds};
-use cl_host::life::Shutdown;
+use cl_host::life::{Shutdown, Tasks};
 use cl_host::telemetry::Telemetry;
 use cl_kv::{Batch, Engine, RocksEngine, Sealed};
-use cl_receipt_store::committer::{Committer, Metrics, Writer};
 use cl_receipt_store::grpc::Service;
 use cl_receipt_store::open_store;
-use cl_receipt_store::page_token::PageTokens;
-use cl_receipt_store::reader::Reader;
+use cl_receipt_store::pin::FolderPin;
 use cl_wire::receipt::v1::AppendRequest;
 use cl_wire::receipt::v1::append_request::Body;
 use cl_wire::receipt::v1::receipt_service_server::ReceiptService;
@@ -23,7 +22,7 @@ use tokio::task::JoinSet;
 use tonic::Request;
 
 use crate::FOLDER;
-use crate::deployment::{ENGINE, kek, receipt_rules, spiffe};
+use crate::deployment::{ENGINE, kek, log_key, receipt_rules, spiffe};
 use crate::documents::append;
 use crate::floor::{Delayed, stored};
 use crate::report::{Goal, Row, quantile, start};
@@ -59,7 +58,7 @@ async fn compare(telemetry: &Telemetry, delay: Duration, suffix: &str) -> Vec<Ro
         let path = folder.path().join(name);
         Delayed::new(RocksEngine::open(&path).expect("a store"), delay)
     };
-    let appending = Appending::new(telemetry, open("receipts"));
+    let appending = Appending::new(telemetry, open("receipts"), folder.path().join("pins"));
     let plain = Arc::new(open("plain"));
     let record_bytes = appending.record_bytes();
     appending.round(0).await;
@@ -137,28 +136,25 @@ struct Appending {
 }
 
 impl Appending {
-    fn new(telemetry: &Telemetry, engine: Delayed) -> Self {
+    fn new(telemetry: &Telemetry, engine: Delayed, pins: PathBuf) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let ids: Arc<dyn Ids> = Arc::new(SystemIds::new(Arc::clone(&clock)));
         let random = Arc::new(ring::rand::SystemRandom::new());
         let sealed = Sealed::open(engine, kek(), random).expect("a sealed store");
-        let store = open_store(sealed, &ids).expect("a receipt store");
-        let rules = Arc::new(receipt_rules());
-        let writer = Writer {
-            store: Arc::clone(&store),
-            rules: Arc::clone(&rules),
+        let shutdown = Shutdown::default();
+        let service = cl_receipt_store::start(cl_receipt_store::Deps {
+            store: open_store(sealed, &ids).expect("a receipt store"),
+            pin: Arc::new(FolderPin::open(pins).expect("a pin folder")),
+            log_key: log_key(),
+            rules: receipt_rules(),
             clock,
-            ids: Arc::clone(&ids),
-            metrics: Metrics::new(&telemetry.meter()),
-        };
-        let (committer, commits) = Committer::new(writer, Duration::from_secs(1));
-        tokio::spawn(committer.run(Shutdown::default()));
-        let service = Service {
-            commits,
-            reader: Reader::new(store),
-            rules,
-            tokens: PageTokens::new(&[3; 32], ids).expect("a key"),
-        };
+            ids,
+            meter: telemetry.meter(),
+            tasks: Tasks::new(shutdown.clone()),
+            shutdown,
+            sweep_interval: Duration::from_secs(1),
+        });
+        let service = service.expect("a service");
         Self {
             service: Arc::new(service),
             caller: PeerId {

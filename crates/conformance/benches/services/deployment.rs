@@ -2,7 +2,7 @@
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,7 +23,9 @@ use cl_policy_engine::core::keys::Keys;
 use cl_policy_engine::receipts::GrpcReceipts;
 use cl_policy_engine::store::KvStore;
 use cl_receipt_store::core::command::Rules;
+use cl_receipt_store::core::trees::LogKey;
 use cl_receipt_store::core::writers::Writers;
+use cl_receipt_store::pin::FolderPin;
 use cl_wire::policy::v1::policy_admin_service_client::PolicyAdminServiceClient;
 use cl_wire::policy::v1::policy_service_client::PolicyServiceClient;
 use cl_wire::policy::v1::{ActivateSnapshotRequest, PutSnapshotRequest};
@@ -70,6 +72,10 @@ pub(crate) fn signing_key() -> SigningKey {
     SigningKey::from_seed(kid, &Seed::new(&[1; 32]).expect("32 bytes")).expect("a key")
 }
 
+pub(crate) fn log_key() -> LogKey {
+    LogKey::new(signing_key(), TRUST_DOMAIN)
+}
+
 /// The services, their clients, and what they write.
 pub(crate) struct Deployment {
     pub(crate) folder: TempDir,
@@ -93,7 +99,10 @@ impl Deployment {
         };
         let receipts = Starting::new(telemetry, authority.credentials(STORE));
         let receipts = receipts
-            .receipt_store(counted("receipts", &store_writes))
+            .receipt_store(
+                counted("receipts", &store_writes),
+                folder.path().join("pins"),
+            )
             .await;
         let own = authority.credentials(ENGINE);
         let to_receipts = channel(receipts, Arc::clone(&own), STORE);
@@ -154,11 +163,13 @@ impl Starting {
         }
     }
 
-    async fn receipt_store(self, engine: Counted) -> u16 {
+    async fn receipt_store(self, engine: Counted, pins: PathBuf) -> u16 {
         let sealed = Sealed::open(engine, kek(), Arc::new(SystemRandom::new()));
         let sealed = sealed.expect("a sealed store");
         let app = cl_receipt_store::assemble(cl_receipt_store::Deps {
             store: cl_receipt_store::open_store(sealed, &self.ids).expect("a receipt store"),
+            pin: Arc::new(FolderPin::open(pins).expect("a pin folder")),
+            log_key: log_key(),
             rules: receipt_rules(),
             clock: Arc::clone(&self.clock),
             ids: Arc::clone(&self.ids),

@@ -96,6 +96,7 @@ impl ReceiptService for FakeReceiptStore {
         self.faults.after()?;
         Ok(Response::new(wire::GetReceiptResponse {
             receipt: Some(found),
+            ..wire::GetReceiptResponse::default()
         }))
     }
 

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use cl_host::identity::SpiffeId;
 use cl_model::digest::Digest;
 
-use super::chain::Finished;
+use super::finished::Finished;
 use super::intents::State;
 use super::members::Members;
 use super::records::{EntryRecord, HeadRecord, OperationKeyRecord};
 use super::routing::{OperationId, Routing, Tenant};
+use super::trees::Tree;
 use super::writers::{Authorized, Writers};
 use crate::error::Error;
 use crate::store::Slot;
@@ -83,13 +84,35 @@ pub enum Command {
     Probe,
 }
 
+/// An entry and its place in the log of its tenant.
+#[derive(Clone)]
+pub struct Placed {
+    /// Whose log.
+    pub tenant: Tenant,
+    /// The place; the first is 1.
+    pub sequence: u64,
+    /// The entry.
+    pub entry: Box<EntryRecord>,
+}
+
 /// What came of a command.
 #[derive(Clone)]
-pub enum Answer {
-    /// The entry, which is durable.
-    Entry(u64, Box<EntryRecord>),
+pub enum Outcome {
+    /// The entry.
+    Entry(Placed),
     /// The intent's state and the newest entry of its operation.
-    Intent(State, Option<(u64, Box<EntryRecord>)>),
+    Intent(State, Option<Placed>),
+    /// Nothing to say.
+    Done,
+}
+
+/// What a caller is told, once it is durable.
+#[derive(Clone)]
+pub enum Answer {
+    /// The entry, and the proof that it is in the log.
+    Entry(Placed, String),
+    /// The intent's state and the newest entry of its operation.
+    Intent(State, Option<Placed>),
     /// Nothing to say.
     Done,
 }
@@ -100,6 +123,8 @@ pub struct Written {
     pub changes: BTreeMap<Slot, Option<Vec<u8>>>,
     /// The head afterwards, without its commit id.
     pub head: HeadRecord,
+    /// The trees that have grown.
+    pub trees: BTreeMap<Tenant, Tree>,
     /// Whether there is anything to commit.
     pub is_needed: bool,
 }

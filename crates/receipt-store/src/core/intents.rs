@@ -5,7 +5,7 @@ use cl_model::part::SPEC_VERSION;
 use cl_model::time::{Timestamp, UnixTime};
 use serde_json::{Value, json};
 
-use super::chain::Finished;
+use super::finished::Finished;
 use super::members::Members;
 use super::records::{IntentRecord, OperationRecord};
 use super::routing::OperationId;

@@ -5,19 +5,22 @@
 
 use std::collections::BTreeMap;
 
-use cl_model::digest::Digest;
+use cl_host::ids::Ids;
+use cl_model::leaf::{self, SALT_BYTES, Salt};
 use cl_model::receipt::consumption;
 use prost::Message;
 
-use super::chain::{self, Finished};
-use super::command::{Answer, Call, Command, Rules, Written, operation_slot};
+use super::command::{Call, Command, Outcome, Placed, Rules, Written, operation_slot};
+use super::finished::{Facets, Finished, supersedes_ref};
 use super::intents::{MAX_DEADLINE_MS, State, overdue_receipt};
+use super::kept::Kept;
 use super::members::Members;
 use super::records::{
     self, EntryRecord, HeadRecord, IntentRecord, NumberRecord, OperationKeyRecord, OperationRecord,
-    PlaceRecord, RoutingRecord,
+    PlaceRecord, RoutingRecord, TenantRecord,
 };
-use super::routing::Routing;
+use super::routing::{Routing, Tenant};
+use super::trees::Growth;
 use crate::error::Error;
 use crate::store::{Selector, Slot, Store};
 
@@ -26,27 +29,40 @@ const MAX_DUE: usize = 64;
 
 /// The store as a group of commands sees and changes it.
 pub struct Ledger<'a> {
-    store: &'a dyn Store,
-    rules: &'a Rules,
+    base: Base<'a>,
     head: HeadRecord,
     now_ms: u64,
     changes: BTreeMap<Slot, Option<Vec<u8>>>,
+    growth: Growth,
     is_probed: bool,
+}
+
+/// What a ledger is decided on.
+#[derive(Clone, Copy)]
+pub struct Base<'a> {
+    /// What is stored.
+    pub store: &'a dyn Store,
+    /// Trees that were read before.
+    pub kept: &'a Kept,
+    /// Who may write what.
+    pub rules: &'a Rules,
+    /// Salts.
+    pub ids: &'a dyn Ids,
 }
 
 impl<'a> Ledger<'a> {
     /// Starts from a head. Time never runs backwards in a log, whatever the clock does.
-    pub fn new(store: &'a dyn Store, rules: &'a Rules, head: HeadRecord, now_ms: u64) -> Self {
+    pub fn new(base: Base<'a>, head: HeadRecord, now_ms: u64) -> Self {
         let now_ms = now_ms.max(head.latest_ms);
         Self {
-            store,
-            rules,
+            base,
             head: HeadRecord {
                 latest_ms: now_ms,
                 ..head
             },
             now_ms,
             changes: BTreeMap::new(),
+            growth: Growth::default(),
             is_probed: false,
         }
     }
@@ -56,7 +72,7 @@ impl<'a> Ledger<'a> {
     /// One that cannot be recorded does not hold up the others; the last such error comes back.
     pub fn expire_due(&mut self) -> Result<(), Error> {
         let mut result = Ok(());
-        for key in self.store.due(self.now_ms, MAX_DUE)? {
+        for key in self.base.store.due(self.now_ms, MAX_DUE)? {
             if let Err(error) = self.expire_indexed(&key) {
                 result = Err(error);
             }
@@ -65,7 +81,7 @@ impl<'a> Ledger<'a> {
     }
 
     /// Applies one command. A refusal leaves nothing of it.
-    pub fn run(&mut self, command: &Command) -> Result<Answer, Error> {
+    pub fn run(&mut self, command: &Command) -> Result<Outcome, Error> {
         match command {
             Command::Append {
                 call,
@@ -82,18 +98,21 @@ impl<'a> Ledger<'a> {
             Command::Complete { call, members } => self.complete(call, members),
             Command::Probe => {
                 self.is_probed = true;
-                Ok(Answer::Done)
+                Ok(Outcome::Done)
             }
         }
     }
 
-    /// What must be committed for the answers to hold.
-    pub fn into_written(self) -> Written {
-        Written {
+    /// What must be committed for the answers to hold: the changes, and the grown trees with their
+    /// checkpoints.
+    pub fn into_written(mut self) -> Result<Written, Error> {
+        let trees = self.growth.grow(self.base.kept.key(), &mut self.changes)?;
+        Ok(Written {
             is_needed: self.is_probed || !self.changes.is_empty(),
             changes: self.changes,
             head: self.head,
-        }
+            trees,
+        })
     }
 
     fn append(
@@ -101,7 +120,7 @@ impl<'a> Ledger<'a> {
         call: &Call,
         receipt: &Finished,
         by_consumer: bool,
-    ) -> Result<Answer, Error> {
+    ) -> Result<Outcome, Error> {
         let slot = call.slot();
         if let Some(operation) = self.operation(&slot)? {
             let is_repeat =
@@ -109,7 +128,7 @@ impl<'a> Ledger<'a> {
             if !is_repeat {
                 return Err(Error::OperationConflict);
             }
-            return self.entry(operation.sequence);
+            return self.entry(&call.routing.tenant, operation.sequence);
         }
         let origin = Origin {
             routing: &call.routing,
@@ -125,17 +144,17 @@ impl<'a> Ledger<'a> {
             intent: None,
         };
         self.put(slot, &operation);
-        self.entry(sequence)
+        self.entry(&call.routing.tenant, sequence)
     }
 
-    fn begin(&mut self, call: &Call, deadline_ms: u64, members: &[u8]) -> Result<Answer, Error> {
+    fn begin(&mut self, call: &Call, deadline_ms: u64, members: &[u8]) -> Result<Outcome, Error> {
         let slot = call.slot();
         if let Some(operation) = self.operation(&slot)? {
             let intent = operation.intent.as_ref();
             let intent = intent
                 .filter(|_| operation.content == call.content.as_bytes())
                 .ok_or(Error::OperationConflict)?;
-            return self.intent(intent.state(), operation.sequence);
+            return self.intent(call, intent.state(), operation.sequence);
         }
         if deadline_ms <= self.now_ms {
             return Err(Error::DeadlinePassed);
@@ -162,10 +181,10 @@ impl<'a> Ledger<'a> {
         self.put(Slot::Open(key.clone().into()), &key);
         self.put_count(Slot::OpenSize(key.writer), open + 1);
         self.put(slot, &operation);
-        self.intent(State::Open, 0)
+        self.intent(call, State::Open, 0)
     }
 
-    fn complete(&mut self, call: &Call, members: &Members) -> Result<Answer, Error> {
+    fn complete(&mut self, call: &Call, members: &Members) -> Result<Outcome, Error> {
         let slot = call.slot();
         let mut operation = self.operation(&slot)?.ok_or(Error::IntentNotFound)?;
         let intent = operation.intent.clone().ok_or(Error::IntentNotFound)?;
@@ -173,7 +192,7 @@ impl<'a> Ledger<'a> {
             if intent.settled != call.content.as_bytes() {
                 return Err(Error::OperationConflict);
             }
-            return self.entry(operation.sequence);
+            return self.entry(&call.routing.tenant, operation.sequence);
         }
         let begun = records::routing(operation.routing.as_ref())?;
         if begun.subject_tag.is_some() && begun.subject_tag != call.routing.subject_tag {
@@ -183,7 +202,7 @@ impl<'a> Ledger<'a> {
             self.expire(&slot, &mut operation)?;
         }
         let receipt = self.completed(call, &operation, &intent.members, members)?;
-        self.rules.authorize(&call.writer, &receipt)?;
+        self.base.rules.authorize(&call.writer, &receipt)?;
         let open_slot = Slot::OpenSize(call.writer.as_str().to_owned());
         let open = self.count(&open_slot)?;
         let origin = Origin {
@@ -204,7 +223,7 @@ impl<'a> Ledger<'a> {
             ..operation.expect_intent()?.clone()
         });
         self.put(slot, &operation);
-        self.entry(sequence)
+        self.entry(&call.routing.tenant, sequence)
     }
 
     /// The whole receipt of an intent; past the deadline it supersedes the store's own.
@@ -217,7 +236,10 @@ impl<'a> Ledger<'a> {
     ) -> Result<Finished, Error> {
         let overdue = match operation.expect_intent()?.overdue_sequence {
             0 => None,
-            sequence => Some(self.entry_record(sequence)?.receipt_ref),
+            sequence => {
+                let entry = self.entry_record(&call.routing.tenant, sequence)?;
+                Some(entry.receipt_ref)
+            }
         };
         let begun = Members::parse(begun).map_err(|_| BAD_MEMBERS)?;
         members
@@ -235,7 +257,7 @@ impl<'a> Ledger<'a> {
     fn expire(&mut self, slot: &Slot, operation: &mut OperationRecord) -> Result<(), Error> {
         let intent = operation.expect_intent()?.clone();
         let routing = records::routing(operation.routing.as_ref())?;
-        let own_id = self.rules.own_id.as_str();
+        let own_id = self.base.rules.own_id.as_str();
         let members = Members::parse(&intent.members).map_err(|_| BAD_MEMBERS)?;
         let receipt = overdue_receipt(&members, &routing.operation_id, own_id, self.now_ms)
             .map_err(|_| BAD_MEMBERS)?;
@@ -263,16 +285,16 @@ impl<'a> Ledger<'a> {
 
     /// Adds an entry with all that finds it again. Everything is read before anything is changed.
     fn add_entry(&mut self, receipt: &Finished, origin: &Origin<'_>) -> Result<u64, Error> {
-        let consumed =
-            consumption(receipt.receipt()).map(|(actor, bundle)| Slot::Consumed(actor, bundle));
+        let tenant = &origin.routing.tenant;
+        let consumed = consumption(receipt.receipt())
+            .map(|(actor, bundle)| Slot::Consumed(tenant.clone(), actor, bundle));
         if let Some(slot) = &consumed
             && self.read::<NumberRecord>(slot)?.is_some()
         {
             return Err(Error::ReplayConflict);
         }
-        let tenant = &origin.routing.tenant;
-        let operation = receipt.receipt().operation.as_str();
-        let lists = Selector::of_entry(origin.routing.subject_tag.as_ref(), operation)
+        let facets = Facets::of(receipt.receipt());
+        let lists = Selector::of_entry(origin.routing.subject_tag.as_ref(), &facets)
             .into_iter()
             .map(|selector| {
                 let size = self.count(&Slot::Size(tenant.clone(), selector.clone()))?;
@@ -282,12 +304,26 @@ impl<'a> Ledger<'a> {
         let reference = receipt.receipt().id.as_str().to_owned();
         let by_reference = Slot::Receipt(tenant.clone(), reference);
         let is_first = self.read::<NumberRecord>(&by_reference)?.is_none();
-        let previous = records::digest(&self.head.digest)?;
+        let salt = self.salt()?;
+        let Base { store, kept, .. } = self.base;
+        let size = self.growth.size(kept, store, tenant)?;
 
-        let sequence = self.head.entries + 1;
-        let digest = chain::entry_digest(sequence, previous, receipt.text());
-        let entry = origin.entry(receipt, [previous, digest], self.now_ms);
-        self.put(Slot::Entry(sequence), &entry);
+        let sequence = size + 1;
+        let leaf = leaf::entry(&salt, receipt.text());
+        self.growth.push(tenant, leaf);
+        let entry = EntryRecord {
+            leaf: leaf.to_vec(),
+            salt: salt.as_bytes().to_vec(),
+            recorded_at_ms: self.now_ms,
+            ..origin.entry(receipt, facets)
+        };
+        self.put(Slot::Entry(tenant.clone(), sequence), &entry);
+        if size == 0 {
+            let record = TenantRecord {
+                tenant: tenant.as_str().to_owned(),
+            };
+            self.put(Slot::Tenant(tenant.clone()), &record);
+        }
         for slot in consumed.into_iter().chain(is_first.then_some(by_reference)) {
             self.put_count(slot, sequence);
         }
@@ -302,26 +338,41 @@ impl<'a> Ledger<'a> {
             );
             self.put_count(Slot::Size(tenant.clone(), selector), size + 1);
         }
-        self.head.entries = sequence;
-        self.head.digest = digest.as_bytes().to_vec();
+        self.head.entries += 1;
         Ok(sequence)
     }
 
-    fn intent(&self, state: State, sequence: u64) -> Result<Answer, Error> {
-        let entry = match sequence {
+    fn salt(&self) -> Result<Salt, Error> {
+        let mut salt = [0; SALT_BYTES];
+        self.base
+            .ids
+            .fill(&mut salt)
+            .map_err(|_| Error::Internal("no random bytes"))?;
+        Ok(Salt::new(salt))
+    }
+
+    fn intent(&self, call: &Call, state: State, sequence: u64) -> Result<Outcome, Error> {
+        let placed = match sequence {
             0 => None,
-            sequence => Some((sequence, Box::new(self.entry_record(sequence)?))),
+            sequence => Some(self.placed(&call.routing.tenant, sequence)?),
         };
-        Ok(Answer::Intent(state, entry))
+        Ok(Outcome::Intent(state, placed))
     }
 
-    fn entry(&self, sequence: u64) -> Result<Answer, Error> {
-        let entry = self.entry_record(sequence)?;
-        Ok(Answer::Entry(sequence, Box::new(entry)))
+    fn entry(&self, tenant: &Tenant, sequence: u64) -> Result<Outcome, Error> {
+        Ok(Outcome::Entry(self.placed(tenant, sequence)?))
     }
 
-    fn entry_record(&self, sequence: u64) -> Result<EntryRecord, Error> {
-        self.read(&Slot::Entry(sequence))?
+    fn placed(&self, tenant: &Tenant, sequence: u64) -> Result<Placed, Error> {
+        Ok(Placed {
+            tenant: tenant.clone(),
+            sequence,
+            entry: Box::new(self.entry_record(tenant, sequence)?),
+        })
+    }
+
+    fn entry_record(&self, tenant: &Tenant, sequence: u64) -> Result<EntryRecord, Error> {
+        self.read(&Slot::Entry(tenant.clone(), sequence))?
             .ok_or(Error::Corrupt("an entry is missing"))
     }
 
@@ -337,7 +388,7 @@ impl<'a> Ledger<'a> {
         match self.changes.get(slot) {
             Some(changed) => changed.as_deref().map(records::decode).transpose(),
             None => {
-                let stored = self.store.get(slot)?;
+                let stored = self.base.store.get(slot)?;
                 stored.map(|bytes| records::decode(&bytes)).transpose()
             }
         }
@@ -363,22 +414,20 @@ struct Origin<'a> {
 }
 
 impl Origin<'_> {
-    fn entry(
-        &self,
-        receipt: &Finished,
-        [previous, digest]: [Digest; 2],
-        now_ms: u64,
-    ) -> EntryRecord {
+    /// The entry of a receipt, without its leaf and time.
+    fn entry(&self, receipt: &Finished, facets: Facets) -> EntryRecord {
         EntryRecord {
-            previous: previous.as_bytes().to_vec(),
-            digest: digest.as_bytes().to_vec(),
             receipt: receipt.text().to_owned(),
             receipt_ref: receipt.receipt().id.as_str().to_owned(),
-            supersedes_ref: chain::supersedes_ref(receipt.receipt()),
+            supersedes_ref: supersedes_ref(receipt.receipt()),
             routing: Some(RoutingRecord::from(self.routing)),
             writer: self.writer.to_owned(),
             by_consumer: self.by_consumer,
-            recorded_at_ms: now_ms,
+            operation: facets.operation,
+            outcome: facets.outcome,
+            bundle_ref: facets.bundle_ref,
+            decision_ref: facets.decision_ref,
+            ..EntryRecord::default()
         }
     }
 }

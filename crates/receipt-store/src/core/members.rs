@@ -7,7 +7,7 @@ use cl_model::part::SPEC_VERSION;
 use cl_model::refusal::Code;
 use serde_json::{Map, Value, json};
 
-use super::chain::Finished;
+use super::finished::Finished;
 use super::routing::OperationId;
 use crate::error::Error;
 

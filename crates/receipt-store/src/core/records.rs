@@ -1,38 +1,51 @@
 //! The records at rest, before they are sealed. Protobuf, so that members can be added.
 
-use cl_model::digest::Digest;
 use prost::Message;
 
+use super::finished::Facets;
 use super::routing::{OperationId, Routing, SubjectTag, Tenant};
 use crate::error::Error;
 
-/// Where the log ends.
+/// What every commit writes.
 #[derive(Clone, PartialEq, Message)]
 pub struct HeadRecord {
-    /// How many entries the log has.
+    /// How many entries all logs have.
     #[prost(uint64, tag = "1")]
     pub entries: u64,
-    /// The digest of the last entry; 32 zeros for an empty log.
-    #[prost(bytes = "vec", tag = "2")]
-    pub digest: Vec<u8>,
     /// The latest time that the store has written down, in milliseconds since the Unix epoch.
-    #[prost(uint64, tag = "3")]
+    #[prost(uint64, tag = "2")]
     pub latest_ms: u64,
     /// Random, another one for each commit: tells whether a commit took effect.
-    #[prost(bytes = "vec", tag = "4")]
+    #[prost(bytes = "vec", tag = "3")]
     pub commit_id: Vec<u8>,
 }
 
-/// An entry of the log, with all that the store knows about its receipt.
+/// Where the log of a tenant ends.
+#[derive(Clone, PartialEq, Message)]
+pub struct LogRecord {
+    /// The signed checkpoint over all of its entries.
+    #[prost(string, tag = "1")]
+    pub checkpoint: String,
+}
+
+/// That a tenant has a log.
+#[derive(Clone, PartialEq, Message)]
+pub struct TenantRecord {
+    /// Its name.
+    #[prost(string, tag = "1")]
+    pub tenant: String,
+}
+
+/// An entry of a log, with all that the store knows about its receipt.
 #[derive(Clone, PartialEq, Message)]
 #[prost(skip_debug)]
 pub struct EntryRecord {
-    /// The digest of the entry before; 32 zeros before the first.
+    /// The bytes of the entry in the log.
     #[prost(bytes = "vec", tag = "1")]
-    pub previous: Vec<u8>,
-    /// The digest of this entry in the portable form of the log.
+    pub leaf: Vec<u8>,
+    /// What hides the receipt in them.
     #[prost(bytes = "vec", tag = "2")]
-    pub digest: Vec<u8>,
+    pub salt: Vec<u8>,
     /// The canonical text of the receipt.
     #[prost(string, tag = "3")]
     pub receipt: String,
@@ -54,6 +67,30 @@ pub struct EntryRecord {
     /// When it was recorded, in milliseconds since the Unix epoch.
     #[prost(uint64, tag = "9")]
     pub recorded_at_ms: u64,
+    /// The receipt's operation.
+    #[prost(string, tag = "10")]
+    pub operation: String,
+    /// The receipt's outcome.
+    #[prost(string, tag = "11")]
+    pub outcome: String,
+    /// The bundle that the receipt is about.
+    #[prost(string, optional, tag = "12")]
+    pub bundle_ref: Option<String>,
+    /// The decision that the receipt is about.
+    #[prost(string, optional, tag = "13")]
+    pub decision_ref: Option<String>,
+}
+
+impl EntryRecord {
+    /// The members by which it is found.
+    pub fn facets(&self) -> Facets {
+        Facets {
+            operation: self.operation.clone(),
+            outcome: self.outcome.clone(),
+            bundle_ref: self.bundle_ref.clone(),
+            decision_ref: self.decision_ref.clone(),
+        }
+    }
 }
 
 /// Where a receipt belongs.
@@ -153,13 +190,6 @@ pub struct OperationKeyRecord {
 /// Reads a record that was sealed by this store.
 pub fn decode<R: Message + Default>(bytes: &[u8]) -> Result<R, Error> {
     R::decode(bytes).map_err(|_| Error::Corrupt("a record does not decode"))
-}
-
-/// Reads a digest of a record.
-pub fn digest(bytes: &[u8]) -> Result<Digest, Error> {
-    <[u8; 32]>::try_from(bytes)
-        .map(Digest::from)
-        .map_err(|_| Error::Corrupt("a digest has another length"))
 }
 
 impl From<&Routing> for RoutingRecord {

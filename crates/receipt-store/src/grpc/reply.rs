@@ -1,6 +1,5 @@
 //! From what the store has to messages.
 
-use cl_model::digest::Digest;
 use cl_wire::receipt::v1::{
     Attestation, BeginResponse, Intent, IntentState, ListOpenResponse, ListReceiptsResponse,
     LogEntry, LogFault, RecordedReceipt, Routing, VerifyLogResponse, verify_log_response,
@@ -8,18 +7,19 @@ use cl_wire::receipt::v1::{
 use prost::Message;
 use prost_types::Timestamp;
 
+use crate::check::{Fault, Progress};
 use crate::core::command::Answer;
 use crate::core::intents::State;
-use crate::core::records::{self, EntryRecord, OperationKeyRecord, RoutingRecord};
+use crate::core::records::{EntryRecord, OperationKeyRecord, RoutingRecord};
 use crate::error::Error;
 use crate::page_token::PageTokens;
-use crate::reader::{Fault, Numbered, OpenIntent, Page, Progress};
+use crate::reader::{Numbered, OpenIntent, Page, Place};
 
 const OTHER_ANSWER: Error = Error::Internal("the committer answered something else");
 
-pub(super) fn entry_of(answer: Answer) -> Result<LogEntry, Error> {
+pub(super) fn entry_of(answer: Answer) -> Result<(LogEntry, String), Error> {
     match answer {
-        Answer::Entry(sequence, entry) => log_entry(sequence, &entry),
+        Answer::Entry(placed, proof) => Ok((log_entry(placed.sequence, &placed.entry), proof)),
         Answer::Intent(..) | Answer::Done => Err(OTHER_ANSWER),
     }
 }
@@ -28,10 +28,7 @@ pub(super) fn begun(answer: Answer) -> Result<BeginResponse, Error> {
     match answer {
         Answer::Intent(state, entry) => Ok(BeginResponse {
             state: wire_state(state).into(),
-            entry: match entry {
-                Some((sequence, entry)) => Some(log_entry(sequence, &entry)?),
-                None => None,
-            },
+            entry: entry.map(|placed| log_entry(placed.sequence, &placed.entry)),
         }),
         Answer::Entry(..) | Answer::Done => Err(OTHER_ANSWER),
     }
@@ -44,8 +41,9 @@ pub(super) fn recorded(sequence: u64, entry: EntryRecord) -> Result<RecordedRece
         Attestation::Authority
     };
     Ok(RecordedReceipt {
-        entry: Some(log_entry(sequence, &entry)?),
+        entry: Some(log_entry(sequence, &entry)),
         receipt: entry.receipt.into_bytes(),
+        salt: entry.salt,
         routing: entry.routing.map(routing),
         writer: entry.writer,
         attestation: attestation.into(),
@@ -54,7 +52,7 @@ pub(super) fn recorded(sequence: u64, entry: EntryRecord) -> Result<RecordedRece
 }
 
 pub(super) fn list_page(
-    page: Page<Numbered, u64>,
+    page: Page<Numbered, Place>,
     next_page_token: String,
 ) -> Result<ListReceiptsResponse, Error> {
     let receipts = page.items.into_iter();
@@ -85,10 +83,13 @@ pub(super) fn open_page(
 pub(super) fn list_token(
     tokens: &PageTokens,
     binding: &[u8],
-    next: Option<u64>,
+    next: Option<Place>,
 ) -> Result<String, Error> {
     match next {
-        Some(next) => tokens.seal(binding, &next.to_be_bytes()),
+        Some(Place { position, total }) => {
+            let place = [position.to_be_bytes(), total.to_be_bytes()].concat();
+            tokens.seal(binding, &place)
+        }
         None => Ok(String::new()),
     }
 }
@@ -110,10 +111,10 @@ pub(super) fn checked(progress: &Progress, fault: Option<Fault>) -> VerifyLogRes
             sequence,
             code: code.as_str().to_owned(),
         }),
-        None => verify_log_response::Result::HeadDigest(progress.digest.to_string()),
+        None => verify_log_response::Result::Checkpoint(progress.checkpoint().to_owned()),
     };
     VerifyLogResponse {
-        checked_entries: progress.checked,
+        checked_entries: progress.checked(),
         result: Some(result),
     }
 }
@@ -126,10 +127,9 @@ fn intent(open: OpenIntent) -> Result<Intent, Error> {
         deadline: Some(timestamp(record.deadline_ms)?),
         begun_at: Some(timestamp(record.begun_at_ms)?),
         members: record.members,
-        entry: match open.entry {
-            Some((sequence, entry)) => Some(log_entry(sequence, &entry)?),
-            None => None,
-        },
+        entry: open
+            .entry
+            .map(|(sequence, entry)| log_entry(sequence, &entry)),
     })
 }
 
@@ -141,14 +141,12 @@ fn wire_state(state: State) -> IntentState {
     }
 }
 
-fn log_entry(sequence: u64, entry: &EntryRecord) -> Result<LogEntry, Error> {
-    let digest: Digest = records::digest(&entry.digest)?;
-    Ok(LogEntry {
+fn log_entry(sequence: u64, entry: &EntryRecord) -> LogEntry {
+    LogEntry {
         sequence,
-        entry_digest: digest.to_string(),
         receipt_ref: entry.receipt_ref.clone(),
         supersedes_ref: entry.supersedes_ref.clone(),
-    })
+    }
 }
 
 fn routing(record: RoutingRecord) -> Routing {

@@ -2,26 +2,27 @@
 
 use cl_host::identity::SpiffeId;
 use cl_model::digest::Digest;
+use cl_model::object::Outcome;
 use cl_model::scalar::is_name;
-use cl_model::urn::ReceiptId;
+use cl_model::urn::{BundleId, DecisionId, ReceiptId};
 use cl_wire::field_path::FieldPath;
 use cl_wire::receipt::v1::{
     AppendRequest, BeginRequest, CompleteRequest, ConsumerReceipt, GetReceiptRequest,
-    ListReceiptsRequest, PreflightRequest, Routing as WireRouting, append_request,
+    ListReceiptsRequest, PreflightRequest, Routing as WireRouting, VerifyLogRequest,
+    append_request,
 };
 use prost::Message;
 use prost_types::Timestamp;
 
-use crate::core::chain::Finished;
 use crate::core::command::{Call, Command, Rules};
+use crate::core::finished::Finished;
 use crate::core::intents::overdue_receipt;
 use crate::core::members::{Members, read_consumer_receipt};
 use crate::core::records::{self, OperationKeyRecord};
 use crate::core::routing::{OperationId, Routing, SubjectTag, Tenant};
 use crate::core::writers::Authorized;
 use crate::error::Error;
-use crate::reader::Query;
-use crate::store::Selector;
+use crate::reader::{Filter, Place, Query};
 
 const MAX_OPERATIONS: usize = 64;
 const MAX_PAGE_SIZE: u32 = 1000;
@@ -30,6 +31,7 @@ const DEFAULT_PAGE_SIZE: u32 = 100;
 const TENANT: &str = "1 to 63 characters of a-z, 0-9 and -";
 const TAG: &str = "43 characters of unpadded base64url";
 const OPERATION: &str = "a lowercase dotted name";
+const OUTCOME: &str = "success, failure or indeterminate";
 const TIME: &str = "a time from 1970 to 9999";
 
 pub(super) fn preflight(
@@ -165,21 +167,52 @@ pub(super) fn receipt(request: &GetReceiptRequest) -> Result<(Tenant, String), E
 }
 
 pub(super) fn query(request: &ListReceiptsRequest) -> Result<Query, Error> {
-    let tag = subject_tag("subject_tag", request.subject_tag.as_deref())?;
-    let operation = request.operation.clone();
-    if operation.as_deref().is_some_and(|name| !is_name(name)) {
-        return Err(Error::field("operation", OPERATION));
-    }
+    let is_operation = |name: &str| is_name(name);
+    let is_bundle = |urn: &str| BundleId::parse(urn).is_some();
+    let is_decision = |urn: &str| DecisionId::parse(urn).is_some();
+    let is_outcome = |name: &str| Outcome::parse(name).is_some();
     let time = |field, time: Option<&Timestamp>| {
         time.map(|time| milliseconds(field, time, Rounding::Up))
             .transpose()
     };
     Ok(Query {
         tenant: tenant("tenant", &request.tenant)?,
-        selector: Selector::of_query(tag, operation),
+        filter: Filter {
+            subject_tag: subject_tag("subject_tag", request.subject_tag.as_deref())?,
+            operation: checked("operation", &request.operation, OPERATION, is_operation)?,
+            outcome: checked("outcome", &request.outcome, OUTCOME, is_outcome)?,
+            bundle_ref: checked(
+                "bundle_ref",
+                &request.bundle_ref,
+                "a bundle's URN",
+                is_bundle,
+            )?,
+            decision_ref: checked(
+                "decision_ref",
+                &request.decision_ref,
+                "a decision's URN",
+                is_decision,
+            )?,
+        },
         from_ms: time("recorded_from", request.recorded_from.as_ref())?,
         before_ms: time("recorded_before", request.recorded_before.as_ref())?,
     })
+}
+
+fn checked(
+    field: &'static str,
+    value: &Option<String>,
+    description: &'static str,
+    is_valid: impl Fn(&str) -> bool,
+) -> Result<Option<String>, Error> {
+    if value.as_deref().is_some_and(|value| !is_valid(value)) {
+        return Err(Error::field(field, description));
+    }
+    Ok(value.clone())
+}
+
+pub(super) fn log(request: &VerifyLogRequest) -> Result<Tenant, Error> {
+    tenant("tenant", &request.tenant)
 }
 
 pub(super) fn page_size(size: u32) -> Result<usize, Error> {
@@ -212,10 +245,16 @@ pub(super) fn open_place(place: &[u8]) -> Result<OperationKeyRecord, Error> {
     records::decode(place)
 }
 
-pub(super) fn list_place(place: &[u8]) -> Result<u64, Error> {
-    let place = <[u8; 8]>::try_from(place);
-    let place = place.map_err(|_| Error::Internal("a page token holds no place"))?;
-    Ok(u64::from_be_bytes(place))
+pub(super) fn list_place(place: &[u8]) -> Result<Place, Error> {
+    let number = |bytes: &[u8]| bytes.try_into().ok().map(u64::from_be_bytes);
+    let place = place.split_at_checked(size_of::<u64>());
+    let place = place.and_then(|(position, total)| {
+        Some(Place {
+            position: number(position)?,
+            total: number(total)?,
+        })
+    });
+    place.ok_or(Error::Internal("a page token holds no place"))
 }
 
 /// Tells a repeat from other content under the same operation id: over all fields.

@@ -39,7 +39,10 @@ async fn call(client: &mut Client, rpc: &str) -> Result<(), Status> {
             .list_receipts(ListReceiptsRequest::default())
             .await
             .map(drop),
-        "VerifyLog" => client.verify_log(VerifyLogRequest {}).await.map(drop),
+        "VerifyLog" => client
+            .verify_log(VerifyLogRequest::default())
+            .await
+            .map(drop),
         other => panic!("{other}"),
     }
 }

@@ -8,8 +8,16 @@ use tonic::Code;
 use crate::requests::{append, get};
 use crate::support::{AUDITOR, ENGINE, GATEWAY, Running, World, refusal, refused, sealed, verify};
 
+fn of_tenant(kind: &'static str) -> Key {
+    Tenant::parse("acme").unwrap().key(Kind::new(kind))
+}
+
 fn entry(sequence: u64) -> Key {
-    Tenant::process().key(Kind::new("entry")).number(sequence)
+    of_tenant("entry").number(sequence)
+}
+
+fn tile() -> Key {
+    of_tenant("tile").number(0).number(0)
 }
 
 fn head() -> Key {
@@ -41,7 +49,7 @@ fn change(world: &World, at: &Key, from: Option<&Key>) {
 async fn the_first_fault_is_reported() {
     for (sequence, from, code) in [
         (2, None, "RECEIPT_LOG_TRUNCATED"),
-        (3, Some(1), "RECEIPT_LOG_CHAIN_MISMATCH"),
+        (3, Some(1), "RECEIPT_LOG_INVALID_ENTRY"),
         (5, Some(4), "RECEIPT_LOG_UNANCHORED_SUFFIX"),
     ] {
         let (world, store) = filled().await;
@@ -79,7 +87,10 @@ async fn a_value_that_does_not_decode_is_a_fault_and_a_data_loss() {
 
 #[tokio::test]
 async fn a_log_whose_end_does_not_hold_together_is_not_served() {
-    let cut: [(&str, Key, Option<Key>); 4] = [
+    let cut: [(&str, Key, Option<Key>); 7] = [
+        ("the tile is gone", tile(), None),
+        ("the tile is something else", tile(), Some(head())),
+        ("the checkpoint is gone", of_tenant("log"), None),
         ("the last entry is gone", entry(4), None),
         ("the last entry is another", entry(4), Some(entry(3))),
         ("an entry follows", entry(5), Some(entry(4))),

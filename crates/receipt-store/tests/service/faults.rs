@@ -4,6 +4,7 @@ use cl_kv::Fault;
 use cl_wire::receipt::v1::PreflightRequest;
 use tonic::Code;
 
+use crate::failpoints::Action;
 use crate::requests::{append, begin, complete, consumer_append, consumption};
 use crate::support::{
     AUDITOR, ENGINE, ISSUER, World, open_intents, refusal, refused, verified_entries,
@@ -59,6 +60,32 @@ async fn what_was_stored_although_the_store_failed_is_found_and_acknowledged() {
     writer.complete(complete(2)).await.unwrap();
     let auditor = &mut world.client(store.addr, AUDITOR);
     assert_eq!(verified_entries(auditor).await, 2);
+}
+
+#[tokio::test]
+async fn after_a_failed_sync_only_what_is_read_back_is_acknowledged() {
+    for (action, is_there) in [(Action::Fail, false), (Action::FailAfter, true)] {
+        let world = World::new();
+        let store = world.start().await;
+        let writer = &mut world.client(store.addr, ENGINE);
+        let auditor = &mut world.client(store.addr, AUDITOR);
+        // Without a successful read nobody can say what the disk has.
+        world.points.plan(0, action);
+        world.points.fail_reads_after(action);
+        assert_eq!(refusal(writer.append(append(1)).await), unavailable());
+        for number in 1..3 {
+            assert_eq!(refusal(writer.append(append(number)).await), unavailable());
+        }
+        world.points.heal_reads();
+        assert_eq!(verified_entries(auditor).await, u64::from(is_there));
+        let entry = writer.append(append(1)).await.unwrap().into_inner().entry;
+        assert_eq!(entry.unwrap().sequence, 1);
+        // With one, what is there is acknowledged, and what is not is refused.
+        world.points.plan(0, action);
+        let answer = writer.append(append(2)).await;
+        assert_eq!(answer.is_ok(), is_there, "{action:?}");
+        assert_eq!(verified_entries(auditor).await, 1 + u64::from(is_there));
+    }
 }
 
 #[tokio::test]

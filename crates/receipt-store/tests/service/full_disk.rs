@@ -1,15 +1,18 @@
 //! A full disk: nothing acknowledged is lost, and the store goes on by itself once there is room.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 
-use cl_wire::receipt::v1::{LogEntry, PreflightRequest};
+use cl_wire::receipt::v1::{AppendResponse, PreflightRequest};
 use tempfile::TempDir;
 use tonic::{Code, Status};
 
 use crate::process::Home;
 use crate::requests::{append, begin_later, get};
 use crate::small_disk::SmallDisk;
-use crate::support::{AUDITOR, Client, ENGINE, open_intents, refusal, refused, verified_entries};
+use crate::support::{
+    AUDITOR, Client, ENGINE, open_intents, refusal, refused, verified_entries, verify_proof_by,
+};
 
 const ROUNDS: u64 = 3;
 
@@ -29,7 +32,7 @@ async fn goes_on_by_itself_once_there_is_room() {
         let ballast = disk.fill("ballast");
         let status = loop {
             match writer.append(append(number)).await {
-                Ok(answer) => acknowledged.push(answer.into_inner().entry.unwrap()),
+                Ok(answer) => acknowledged.push(answer.into_inner()),
                 Err(status) => break status,
             }
             number += 1;
@@ -40,12 +43,12 @@ async fn goes_on_by_itself_once_there_is_room() {
         let intent = begin_later(number + 1);
         assert_eq!(refusal(writer.begin(intent.clone()).await), unavailable());
         // Readers are served all the while.
-        has_all(auditor, &acknowledged).await;
+        has_all(&home, auditor, &acknowledged).await;
         fs::remove_file(ballast).unwrap();
 
         // What was refused is repeated under the same operation id.
         let answer = writer.append(append(number)).await.unwrap().into_inner();
-        acknowledged.push(answer.entry.unwrap());
+        acknowledged.push(answer);
         preflight(writer).await.unwrap();
         writer.begin(intent).await.unwrap();
         assert_eq!(open_intents(writer).await.total_size, round);
@@ -55,7 +58,33 @@ async fn goes_on_by_itself_once_there_is_room() {
     let process = home.start().await;
     let auditor = &mut home.client(&process, AUDITOR);
     assert_eq!(verified_entries(auditor).await, acknowledged.len() as u64);
-    has_all(auditor, &acknowledged).await;
+    has_all(&home, auditor, &acknowledged).await;
+}
+
+#[tokio::test]
+async fn goes_on_by_itself_once_there_is_room_for_pins() {
+    let Some(disk) = SmallDisk::mount("1m") else {
+        return;
+    };
+    let home = Home::new();
+    symlink(disk.path(), home.dir.path().join("pins")).unwrap();
+    let process = home.start().await;
+    let writer = &mut home.client(&process, ENGINE);
+    let auditor = &mut home.client(&process, AUDITOR);
+    let mut acknowledged = vec![writer.append(append(1)).await.unwrap().into_inner()];
+    for number in 2..=ROUNDS {
+        let ballast = disk.fill("ballast");
+        for _ in 0..2 {
+            assert_eq!(refusal(writer.append(append(number)).await), unavailable());
+        }
+        assert_eq!(refusal(preflight(writer).await), unavailable());
+        has_all(&home, auditor, &acknowledged).await;
+        fs::remove_file(ballast).unwrap();
+        let answer = writer.append(append(number)).await.unwrap().into_inner();
+        acknowledged.push(answer);
+    }
+    assert_eq!(verified_entries(auditor).await, ROUNDS);
+    has_all(&home, auditor, &acknowledged).await;
 }
 
 fn unavailable() -> (Code, String) {
@@ -71,10 +100,16 @@ async fn preflight(writer: &mut Client) -> Result<bool, Status> {
     Ok(answer.into_inner().ok)
 }
 
-async fn has_all(auditor: &mut Client, acknowledged: &[LogEntry]) {
-    for entry in acknowledged {
+/// What was acknowledged is there, and so it was proven, then and now.
+async fn has_all(home: &Home, auditor: &mut Client, acknowledged: &[AppendResponse]) {
+    for answer in acknowledged {
+        let entry = answer.entry.as_ref().unwrap();
         let found = auditor.get_receipt(get("acme", &entry.receipt_ref)).await;
-        let found = found.unwrap().into_inner().receipt.unwrap();
-        assert_eq!(found.entry.as_ref(), Some(entry));
+        let found = found.unwrap().into_inner();
+        let receipt = found.receipt.unwrap();
+        assert_eq!(receipt.entry.as_ref(), Some(entry));
+        for proof in [&answer.proof, &found.proof] {
+            verify_proof_by(home.log_key, "acme", &receipt.receipt, proof);
+        }
     }
 }

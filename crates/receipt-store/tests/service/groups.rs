@@ -7,7 +7,8 @@ use cl_host::ids::{Ids, SeededIds};
 use cl_kv::{Fault, MemoryEngine};
 use cl_model::digest::Digest;
 use cl_receipt_store::committer::{Metrics, Writer};
-use cl_receipt_store::core::command::{Answer, Call, Command, Rules};
+use cl_receipt_store::core::command::{Answer, Call, Command, Placed, Rules};
+use cl_receipt_store::core::kept::Kept;
 use cl_receipt_store::core::members::Members;
 use cl_receipt_store::core::routing::{OperationId, Routing, Tenant};
 use cl_receipt_store::core::writers::Writers;
@@ -15,9 +16,10 @@ use cl_receipt_store::error::Error;
 use cl_receipt_store::open_store;
 use serde_json::{Value, json};
 
+use crate::failpoints::MemoryPin;
 use crate::pki::id;
 use crate::requests::{begun_members, bytes, complete, consumption, operation_id, with};
-use crate::support::{ENGINE, START_MS, STORE, WRITERS, sealed, telemetry};
+use crate::support::{ENGINE, START_MS, STORE, WRITERS, log_key, sealed, telemetry};
 
 /// More than one group takes along by itself.
 const MANY: u64 = 70;
@@ -36,6 +38,7 @@ impl Store {
         let ids: Arc<dyn Ids> = Arc::new(SeededIds::new(1, Arc::clone(&injected)));
         let writer = Writer {
             store: open_store(sealed(engine.clone()), &ids).unwrap(),
+            kept: Arc::new(Kept::new(log_key(), Arc::new(MemoryPin::default()))),
             rules: Arc::new(rules(WRITERS)),
             clock: injected,
             ids,
@@ -125,9 +128,9 @@ async fn a_later_command_sees_an_earlier_one() {
         assert!(matches!(
             answers.as_slice(),
             [
-                Ok(Answer::Entry(1, _)),
+                Ok(Answer::Entry(Placed { sequence: 1, .. }, _)),
                 Err(Error::ReplayConflict),
-                Ok(Answer::Entry(1, _))
+                Ok(Answer::Entry(Placed { sequence: 1, .. }, _))
             ]
         ));
         assert_eq!(store.entries(), 1);
@@ -145,7 +148,10 @@ async fn refusals_fall_with_the_group_that_they_rest_on() {
         }
         assert_eq!(store.entries(), 0);
         let answer = store.commit(store.consume(2));
-        assert!(matches!(answer, Ok(Answer::Entry(1, _))));
+        assert!(matches!(
+            answer,
+            Ok(Answer::Entry(Placed { sequence: 1, .. }, _))
+        ));
     }
 }
 
@@ -157,7 +163,13 @@ async fn a_late_receipt_supersedes_also_when_many_are_overdue() {
     }
     store.clock.advance(3_600_000);
     // The last deadline of all is not among those that the group takes along by itself.
-    let Ok(Answer::Entry(sequence, entry)) = store.commit(Store::complete(MANY)) else {
+    let Ok(Answer::Entry(
+        Placed {
+            sequence, entry, ..
+        },
+        _,
+    )) = store.commit(Store::complete(MANY))
+    else {
         panic!("not completed");
     };
     assert!(entry.supersedes_ref.is_some());

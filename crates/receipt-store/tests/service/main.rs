@@ -10,17 +10,22 @@
 mod callers;
 mod concurrency;
 mod damage;
+mod failpoints;
 mod faults;
 mod full_disk;
 mod groups;
 mod intents;
 mod killed;
 mod lists;
+mod log;
+mod pin_contract;
+mod pins;
 mod pki;
 mod privacy;
 mod process;
 mod refusals;
 mod requests;
+mod rounds;
 mod roundtrip;
 #[path = "../../../kv/tests/rocks/small_disk.rs"]
 mod small_disk;

@@ -6,6 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 
+use ring::rand::SystemRandom;
+use ring::signature::{Ed25519KeyPair, KeyPair};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -20,6 +22,8 @@ use crate::support::{Client, STORE, WRITERS, client, within};
 pub(crate) struct Home {
     pub(crate) dir: TempDir,
     pub(crate) authority: Authority,
+    /// The public half of the key of its logs.
+    pub(crate) log_key: [u8; 32],
 }
 
 impl Home {
@@ -36,8 +40,17 @@ impl Home {
         let kek = keys.join("cl-receipt-store.kek");
         fs::write(&kek, [5; 32]).unwrap();
         fs::set_permissions(&kek, Permissions::from_mode(0o600)).unwrap();
+        let log_key = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).unwrap();
+        let log_key_path = keys.join("receipts.pem");
+        fs::write(&log_key_path, log_key.as_ref()).unwrap();
+        fs::set_permissions(&log_key_path, Permissions::from_mode(0o600)).unwrap();
         fs::write(dir.path().join("receipt-writers.json"), WRITERS).unwrap();
-        Self { dir, authority }
+        let pair = Ed25519KeyPair::from_pkcs8(log_key.as_ref()).unwrap();
+        Self {
+            dir,
+            authority,
+            log_key: pair.public_key().as_ref().try_into().unwrap(),
+        }
     }
 
     pub(crate) fn command(&self) -> Command {
@@ -117,9 +130,16 @@ impl Process {
 
 #[tokio::test]
 async fn refuses_settings_that_are_wrong() {
+    let home = Home::new();
+    let inside = home.dir.path().join("data/cl-receipt-store/pins");
+    let mut command = home.command();
+    let output = within("an end", command.env("CL_PIN_DIR", inside).output());
+    let log = String::from_utf8(output.await.unwrap().stderr).unwrap();
+    assert!(log.contains("the pin folder must not be in"), "{log}");
     for (file, content, says) in [
         ("receipt-writers.json", "{}", "writers table"),
-        ("keys/cl-receipt-store.kek", "short", "exactly 32 bytes"),
+        ("keys/cl-receipt-store.kek", "short", "INVALID_KEY_MATERIAL"),
+        ("keys/receipts.pem", "short", "INVALID_KEY_MATERIAL"),
     ] {
         let home = Home::new();
         fs::write(home.dir.path().join(file), content).unwrap();

@@ -1,16 +1,16 @@
 //! What is written can be read, once, as it was written.
 
 use cl_host::life::Ended;
-use cl_model::digest::Digest;
-use cl_model::log::LogState;
-use cl_receipt_store::core::chain;
+use cl_tlog::SignedCheckpoint;
 use cl_wire::receipt::v1::verify_log_response::Result as Verdict;
 use cl_wire::receipt::v1::{Attestation, ListReceiptsRequest, PreflightRequest};
 use serde_json::Value;
 
 use crate::pki::id;
 use crate::requests::{append, consumer_append, consumption, get, routing, time};
-use crate::support::{AUDITOR, ENGINE, GATEWAY, ISSUER, START_MS, World, verified_entries, verify};
+use crate::support::{
+    AUDITOR, ENGINE, GATEWAY, ISSUER, START_MS, World, verified_entries, verify, verify_proof,
+};
 
 #[tokio::test]
 async fn appended_receipts_are_read_listed_and_verified() {
@@ -37,14 +37,16 @@ async fn appended_receipts_are_read_listed_and_verified() {
 
     let asked = get("acme", &entries[1].receipt_ref);
     let found = reader.get_receipt(asked).await.unwrap().into_inner();
+    let proof = found.proof;
     let found = found.receipt.unwrap();
+    let checkpoint = verify_proof("acme", &found.receipt, &proof);
+    assert_eq!(checkpoint.size(), 3);
     assert_eq!(found.entry.as_ref(), Some(&entries[1]));
     assert_eq!(found.routing, Some(routing(2)));
     assert_eq!(found.writer, id(ENGINE));
     assert_eq!(found.attestation(), Attestation::Authority);
     assert_eq!(found.recorded_at, Some(time(START_MS + 2000)));
 
-    // What readers see is a portable log.
     let request = ListReceiptsRequest {
         tenant: "acme".to_owned(),
         ..Default::default()
@@ -54,20 +56,14 @@ async fn appended_receipts_are_read_listed_and_verified() {
         (listed.total_size, listed.next_page_token.as_str()),
         (3, "")
     );
-    let (mut exported, mut previous) = (String::new(), Digest::ZERO);
-    for receipt in listed.receipts {
-        let entry = receipt.entry.unwrap();
-        let text = String::from_utf8(receipt.receipt).unwrap();
-        exported += &chain::line(entry.sequence, previous, &text);
-        previous = Digest::parse(&entry.entry_digest).unwrap();
-    }
-    let log = LogState::verify(exported.as_bytes()).unwrap();
-    assert_eq!(log.entries(), 3);
+    let listed = listed.receipts.into_iter().map(|it| it.entry.unwrap());
+    assert!(listed.eq(entries));
     let answer = verify(&mut auditor).await;
-    assert_eq!(
-        answer.result,
-        Some(Verdict::HeadDigest(log.tail().to_string()))
-    );
+    let Some(Verdict::Checkpoint(verified)) = answer.result else {
+        panic!("{answer:?}");
+    };
+    let verified = SignedCheckpoint::parse(verified.as_bytes()).unwrap();
+    assert_eq!(verified.checkpoint(), &checkpoint);
 }
 
 #[tokio::test]
@@ -78,7 +74,7 @@ async fn a_repeat_is_answered_with_the_same_entry() {
     let first = writer.append(append(1)).await.unwrap().into_inner();
     writer.append(append(2)).await.unwrap();
     let repeat = writer.append(append(1)).await.unwrap().into_inner();
-    assert_eq!(first, repeat);
+    assert_eq!(first.entry, repeat.entry);
     let mut auditor = world.client(store.addr, AUDITOR);
     assert_eq!(verified_entries(&mut auditor).await, 2);
 
@@ -87,7 +83,7 @@ async fn a_repeat_is_answered_with_the_same_entry() {
     let store = world.start().await;
     let mut writer = world.client(store.addr, ENGINE);
     let repeat = writer.append(append(1)).await.unwrap().into_inner();
-    assert_eq!(first, repeat);
+    assert_eq!(first.entry, repeat.entry);
     let third = writer.append(append(3)).await.unwrap().into_inner();
     assert_eq!(third.entry.unwrap().sequence, 3);
     let mut auditor = world.client(store.addr, AUDITOR);

@@ -11,11 +11,16 @@ use cl_host::life::{
     Ended, Listeners, ServeError, Server, Shutdown, SignalSender, Signals, Tasks, Timings,
 };
 use cl_host::telemetry::{Telemetry, TelemetryConfig};
-use cl_kv::{KeyEncryptionKey, MemoryEngine, Sealed};
+use cl_kv::{Engine, KeyEncryptionKey, MemoryEngine, Sealed};
+use cl_model::key::{Seed, SigningKey};
+use cl_model::leaf::{self, Salt};
+use cl_model::scalar::KeyId;
 use cl_receipt_store::core::command::Rules;
+use cl_receipt_store::core::trees::LogKey;
 use cl_receipt_store::core::writers::Writers;
 use cl_receipt_store::error::Error;
 use cl_receipt_store::{BuildError, Deps, assemble, open_store};
+use cl_tlog::{Algorithm, Checkpoint, Hash, KeyName, ProofFile, VerifierKey, Witnesses};
 use cl_wire::receipt::v1::receipt_service_client::ReceiptServiceClient;
 use cl_wire::receipt::v1::verify_log_response::Result as Verdict;
 use cl_wire::receipt::v1::{
@@ -27,6 +32,7 @@ use tokio::task::JoinHandle;
 use tonic::{Code, Status};
 use zeroize::Zeroizing;
 
+use crate::failpoints::{Failing, FailingPin, Failpoints, MemoryPin};
 use crate::pki::{Authority, id};
 
 pub(crate) type Client = ReceiptServiceClient<PeerChannel>;
@@ -34,6 +40,7 @@ pub(crate) type Client = ReceiptServiceClient<PeerChannel>;
 /// Far more than anything here takes on a busy machine; only a hang reaches it.
 pub(crate) const HANG: Duration = Duration::from_secs(120);
 
+pub(crate) const TRUST_DOMAIN: &str = "example.org";
 pub(crate) const STORE: &str = "exchange/cl-receipt-store";
 pub(crate) const ENGINE: &str = "exchange/cl-policy-engine";
 pub(crate) const ISSUER: &str = "exchange/cl-bundle-issuer";
@@ -60,15 +67,60 @@ pub(crate) async fn within<F: Future>(what: &str, future: F) -> F::Output {
     }
 }
 
-pub(crate) fn sealed(engine: MemoryEngine) -> Sealed<MemoryEngine> {
+pub(crate) fn sealed<E: Engine>(engine: E) -> Sealed<E> {
+    try_sealed(engine).unwrap()
+}
+
+pub(crate) fn try_sealed<E: Engine>(engine: E) -> Result<Sealed<E>, cl_kv::Error> {
     let kek = KeyEncryptionKey::new(Zeroizing::new([9; 32]));
-    Sealed::open(engine, kek, Arc::new(SystemRandom::new())).unwrap()
+    Sealed::open(engine, kek, Arc::new(SystemRandom::new()))
+}
+
+const SEED: [u8; 32] = [3; 32];
+
+fn signing_key() -> SigningKey {
+    let kid = KeyId::new("urn:cl:key:receipts:test").unwrap();
+    SigningKey::from_seed(kid, &Seed::new(&SEED).unwrap()).unwrap()
+}
+
+pub(crate) fn log_key() -> LogKey {
+    LogKey::new(signing_key(), TRUST_DOMAIN)
+}
+
+/// Checks offline that a receipt is in the log of a tenant, and gives the checkpoint that says so.
+pub(crate) fn verify_proof(tenant: &str, receipt: &[u8], proof: &str) -> Checkpoint {
+    let public_key = *signing_key().public_key().as_bytes();
+    verify_proof_by(public_key, tenant, receipt, proof)
+}
+
+/// The same for a log that another key signs.
+pub(crate) fn verify_proof_by(
+    public_key: [u8; 32],
+    tenant: &str,
+    receipt: &[u8],
+    proof: &str,
+) -> Checkpoint {
+    let origin = leaf::origin(TRUST_DOMAIN, tenant);
+    let name = KeyName::new(&origin).unwrap();
+    let key = VerifierKey::new(name, Algorithm::Ed25519, public_key);
+    let proof = ProofFile::parse(proof.as_bytes()).unwrap();
+    let salt = Salt::read(&proof.extra).unwrap();
+    let entry = leaf::entry(&salt, std::str::from_utf8(receipt).unwrap());
+    let verified = proof.verify(
+        Hash::of_leaf(&entry),
+        &origin,
+        &[&key],
+        &Witnesses::default(),
+    );
+    verified.unwrap().checkpoint().clone()
 }
 
 /// What outlives a restart.
 pub(crate) struct World {
     pub(crate) authority: Authority,
     pub(crate) engine: MemoryEngine,
+    pub(crate) pin: MemoryPin,
+    pub(crate) points: Arc<Failpoints>,
     pub(crate) clock: ManualClock,
 }
 
@@ -77,6 +129,8 @@ impl World {
         Self {
             authority: Authority::new(),
             engine: MemoryEngine::new(),
+            pin: MemoryPin::default(),
+            points: Arc::default(),
             clock: ManualClock::new(START_MS),
         }
     }
@@ -85,8 +139,17 @@ impl World {
         let clock: Arc<dyn Clock> = Arc::new(self.clock.clone());
         // Not seeded: commit ids and nonces must be fresh, also after a restart.
         let ids: Arc<dyn Ids> = Arc::new(SystemIds::new(Arc::clone(&clock)));
+        let engine = Failing {
+            engine: self.engine.clone(),
+            points: Arc::clone(&self.points),
+        };
         Ok(Deps {
-            store: open_store(sealed(self.engine.clone()), &ids)?,
+            store: open_store(sealed(engine), &ids)?,
+            pin: Arc::new(FailingPin {
+                pin: Arc::new(self.pin.clone()),
+                points: Arc::clone(&self.points),
+            }),
+            log_key: log_key(),
             rules: Rules {
                 own_id: id(STORE).parse().unwrap(),
                 writers: Writers::parse(WRITERS.as_bytes()).unwrap(),
@@ -168,6 +231,10 @@ impl Running {
 }
 
 pub(crate) fn client(authority: &Authority, addr: SocketAddr, path: &str) -> Client {
+    ReceiptServiceClient::new(channel(authority, addr, path))
+}
+
+pub(crate) fn channel(authority: &Authority, addr: SocketAddr, path: &str) -> PeerChannel {
     let target = Target {
         address: format!("localhost:{}", addr.port()),
         id: id(STORE).parse().unwrap(),
@@ -177,8 +244,7 @@ pub(crate) fn client(authority: &Authority, addr: SocketAddr, path: &str) -> Cli
         default_deadline: HANG,
         ..ClientLimits::default()
     };
-    let channel = PeerChannel::new(target, authority.credentials(path), limits).unwrap();
-    ReceiptServiceClient::new(channel)
+    PeerChannel::new(target, authority.credentials(path), limits).unwrap()
 }
 
 /// What a refusal says to a machine.
@@ -193,7 +259,10 @@ pub(crate) fn refused(code: Code, reason: &str) -> (Code, String) {
 }
 
 pub(crate) async fn verify(auditor: &mut Client) -> VerifyLogResponse {
-    let answer = auditor.verify_log(VerifyLogRequest {}).await;
+    let request = VerifyLogRequest {
+        tenant: "acme".to_owned(),
+    };
+    let answer = auditor.verify_log(request).await;
     answer.unwrap().into_inner()
 }
 
@@ -201,7 +270,7 @@ pub(crate) async fn verify(auditor: &mut Client) -> VerifyLogResponse {
 pub(crate) async fn verified_entries(auditor: &mut Client) -> u64 {
     let answer = verify(auditor).await;
     match answer.result.unwrap() {
-        Verdict::HeadDigest(_) => answer.checked_entries,
+        Verdict::Checkpoint(_) => answer.checked_entries,
         Verdict::Fault(fault) => panic!("{fault:?}"),
     }
 }

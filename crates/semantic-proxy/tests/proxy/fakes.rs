@@ -271,12 +271,14 @@ impl ReceiptService for FakeReceipts {
         assert_eq!(receipt["metadata"]["operation_id"], routing.operation_id);
         let entry = LogEntry {
             sequence: (state.log.len() + 1).try_into().unwrap(),
-            entry_digest: format!("sha256:{}", "0".repeat(64)),
             receipt_ref: receipt["id"].as_str().unwrap().to_owned(),
             supersedes_ref: None,
         };
         state.log.push((routing, receipt));
-        Ok(Response::new(CompleteResponse { entry: Some(entry) }))
+        Ok(Response::new(CompleteResponse {
+            entry: Some(entry),
+            ..CompleteResponse::default()
+        }))
     }
 
     async fn list_open(

@@ -75,6 +75,9 @@ pub struct AppendResponse {
     /// The receipt's entry. Always present.
     #[prost(message, optional, tag = "1")]
     pub entry: ::core::option::Option<LogEntry>,
+    /// The proof that the entry is in the log: a c2sp.org/tlog-proof file.
+    #[prost(string, tag = "2")]
+    pub proof: ::prost::alloc::string::String,
 }
 /// Announces an operation.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -121,6 +124,9 @@ pub struct CompleteResponse {
     /// The receipt's entry. Always present.
     #[prost(message, optional, tag = "1")]
     pub entry: ::core::option::Option<LogEntry>,
+    /// The proof that the entry is in the log: a c2sp.org/tlog-proof file.
+    #[prost(string, tag = "2")]
+    pub proof: ::prost::alloc::string::String,
 }
 /// Asks for one page of the caller's intents that are not settled.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -171,17 +177,14 @@ pub struct Intent {
 /// A receipt's place in the log.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct LogEntry {
-    /// The entry's place in the log of the whole store; the first is 1.
+    /// The entry's place in the log of its tenant; the first is 1, and has the leaf index 0.
     #[prost(uint64, tag = "1")]
     pub sequence: u64,
-    /// The digest over the entry and so over all before it: `sha256:` and 64 lower-case hex digits.
-    #[prost(string, tag = "2")]
-    pub entry_digest: ::prost::alloc::string::String,
     /// The URN of the receipt in it, `urn:cl:receipt:` and the id.
-    #[prost(string, tag = "3")]
+    #[prost(string, tag = "2")]
     pub receipt_ref: ::prost::alloc::string::String,
     /// The URN of the receipt that this one supersedes. Absent: none.
-    #[prost(string, optional, tag = "4")]
+    #[prost(string, optional, tag = "3")]
     pub supersedes_ref: ::core::option::Option<::prost::alloc::string::String>,
 }
 /// Names the receipt to read.
@@ -200,6 +203,9 @@ pub struct GetReceiptResponse {
     /// The receipt. Always present.
     #[prost(message, optional, tag = "1")]
     pub receipt: ::core::option::Option<RecordedReceipt>,
+    /// The proof that its entry is in the log as it is now: a c2sp.org/tlog-proof file.
+    #[prost(string, tag = "2")]
+    pub proof: ::prost::alloc::string::String,
 }
 /// Asks for one page of a tenant's receipts.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -226,6 +232,15 @@ pub struct ListReceiptsRequest {
     /// unchanged. Empty: from the start.
     #[prost(string, tag = "7")]
     pub page_token: ::prost::alloc::string::String,
+    /// Only receipts about this bundle, by its URN. Absent: about any and about none.
+    #[prost(string, optional, tag = "8")]
+    pub bundle_ref: ::core::option::Option<::prost::alloc::string::String>,
+    /// Only receipts about this decision, by its URN. Absent: about any and about none.
+    #[prost(string, optional, tag = "9")]
+    pub decision_ref: ::core::option::Option<::prost::alloc::string::String>,
+    /// Only receipts with this outcome, e.g. `success`. Absent: with any.
+    #[prost(string, optional, tag = "10")]
+    pub outcome: ::core::option::Option<::prost::alloc::string::String>,
 }
 /// One page of receipts.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -263,10 +278,17 @@ pub struct RecordedReceipt {
     /// When it became durable, by the store's clock, UTC. Always present.
     #[prost(message, optional, tag = "6")]
     pub recorded_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// The salt of its entry: 32 bytes.
+    #[prost(bytes = "vec", tag = "7")]
+    pub salt: ::prost::alloc::vec::Vec<u8>,
 }
-/// Asks for a check of the log. It has no fields.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct VerifyLogRequest {}
+/// Asks for a check of a log.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct VerifyLogRequest {
+    /// The tenant of the log.
+    #[prost(string, tag = "1")]
+    pub tenant: ::prost::alloc::string::String,
+}
 /// Answers a check of the log.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct VerifyLogResponse {
@@ -282,10 +304,9 @@ pub mod verify_log_response {
     /// What the check found. Always present.
     #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
     pub enum Result {
-        /// All entries verified: the digest of the last, `sha256:` and 64 lower-case hex digits, or
-        /// 64 zeros for an empty log.
+        /// All entries verified: the signed checkpoint that covers them. Empty: the tenant has no log.
         #[prost(string, tag = "2")]
-        HeadDigest(::prost::alloc::string::String),
+        Checkpoint(::prost::alloc::string::String),
         /// The first fault.
         #[prost(message, tag = "3")]
         Fault(super::LogFault),
@@ -297,8 +318,10 @@ pub struct LogFault {
     /// The place of the entry at fault; the first is 1.
     #[prost(uint64, tag = "1")]
     pub sequence: u64,
-    /// A stable code, e.g. `RECEIPT_LOG_CHAIN_MISMATCH`, `RECEIPT_LOG_INVALID_ENTRY`,
-    /// `RECEIPT_LOG_TRUNCATED`, `RECEIPT_LOG_ROLLBACK` or `RECORD_INTEGRITY_MISMATCH`.
+    /// A stable code: `RECEIPT_LOG_INVALID_ENTRY` (record, leaf and tile do not agree),
+    /// `RECEIPT_LOG_TRUNCATED` (an entry or a tile is missing), `RECEIPT_LOG_REWRITE` (the tree does
+    /// not lead to the checkpoint, or its signature is not the log's), `RECEIPT_LOG_UNANCHORED_SUFFIX`
+    /// (an entry behind the checkpoint), `RECEIPT_REPLAY_CONFLICT`, or a code of the receipt itself.
     #[prost(string, tag = "2")]
     pub code: ::prost::alloc::string::String,
 }
@@ -653,8 +676,8 @@ pub mod receipt_service_client {
             ));
             self.inner.unary(req, path, codec).await
         }
-        /// Checks the whole log from its first entry to its head: every receipt, every entry digest
-        /// and every link. It stops at the first fault. A fault is an answer, not an error.
+        /// Checks the whole log of a tenant: every receipt against its leaf, every tile, and that they
+        /// lead to the signed checkpoint. It stops at the first fault. A fault is an answer, not an error.
         ///
         /// Callers: auditors and operators.
         pub async fn verify_log(
@@ -777,8 +800,8 @@ pub mod receipt_service_server {
             &self,
             request: tonic::Request<super::ListReceiptsRequest>,
         ) -> std::result::Result<tonic::Response<super::ListReceiptsResponse>, tonic::Status>;
-        /// Checks the whole log from its first entry to its head: every receipt, every entry digest
-        /// and every link. It stops at the first fault. A fault is an answer, not an error.
+        /// Checks the whole log of a tenant: every receipt against its leaf, every tile, and that they
+        /// lead to the signed checkpoint. It stops at the first fault. A fault is an answer, not an error.
         ///
         /// Callers: auditors and operators.
         async fn verify_log(
@@ -1280,6 +1303,7 @@ impl ::core::fmt::Debug for RecordedReceipt {
             .field("writer", &self.writer)
             .field("attestation", &self.attestation())
             .field("recorded_at", &self.recorded_at)
+            .field("salt", &format_args!("{} bytes", self.salt.len()))
             .finish()
     }
 }

@@ -1,0 +1,342 @@
+//! The Merkle tree of each tenant's log: what a group adds to it, its checkpoint, and proofs.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use cl_model::key::SigningKey;
+use cl_model::leaf;
+use cl_tlog::{
+    Appended, Checkpoint, Edge, Entry, Error as TreeError, KeyName, ProofFile, Prover, ReadError,
+    SignedCheckpoint, Signer, Tile, TileReader, VerifierKey, Witnesses,
+};
+use prost::Message;
+
+use super::kept::Kept;
+use super::records::{self, EntryRecord, LogRecord};
+use super::routing::Tenant;
+use crate::error::Error;
+use crate::store::{Slot, Store};
+
+/// Signs the checkpoints of all logs; each log has its own origin, and so its own key name and id.
+pub struct LogKey {
+    key: SigningKey,
+    trust_domain: String,
+}
+
+impl LogKey {
+    /// The key of a deployment's receipts.
+    pub fn new(key: SigningKey, trust_domain: &str) -> Self {
+        Self {
+            key,
+            trust_domain: trust_domain.to_owned(),
+        }
+    }
+
+    /// The origin of a tenant's log.
+    pub fn origin(&self, tenant: &Tenant) -> String {
+        leaf::origin(&self.trust_domain, tenant.as_str())
+    }
+
+    /// The tenant whose log has this origin; none if it is of another deployment.
+    pub fn tenant(&self, origin: &str) -> Option<Tenant> {
+        let tenant = Tenant::parse(origin.rsplit('/').next()?)?;
+        (self.origin(&tenant) == origin).then_some(tenant)
+    }
+
+    fn verifier(&self, tenant: &Tenant) -> Result<VerifierKey, Error> {
+        let name = KeyName::new(&self.origin(tenant)).ok_or(NO_NAME)?;
+        let public_key = *self.key.public_key().as_bytes();
+        Ok(VerifierKey::new(
+            name,
+            cl_tlog::Algorithm::Ed25519,
+            public_key,
+        ))
+    }
+
+    /// Signs the size and root of a tenant's tree.
+    fn sign(&self, tenant: &Tenant, edge: &Edge) -> Result<SignedCheckpoint, Error> {
+        let checkpoint = Checkpoint::new(&self.origin(tenant), edge.size(), edge.root());
+        let signer = TenantKey {
+            verifier: self.verifier(tenant)?,
+            key: &self.key,
+        };
+        let signed = checkpoint.and_then(|it| SignedCheckpoint::sign(it, &[&signer]));
+        signed.map_err(|_| Error::Internal("a checkpoint cannot be signed"))
+    }
+
+    /// Reads a checkpoint of a tenant's log; none if this key did not sign it.
+    pub fn read(&self, tenant: &Tenant, text: &str) -> Result<Option<Checkpoint>, Error> {
+        let verifier = self.verifier(tenant)?;
+        let signed = SignedCheckpoint::parse(text.as_bytes());
+        let verified = signed.and_then(|signed| {
+            signed.verify(&self.origin(tenant), &[&verifier], &Witnesses::default())
+        });
+        Ok(verified.ok().map(|it| it.checkpoint().clone()))
+    }
+}
+
+impl fmt::Debug for LogKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("LogKey(..)")
+    }
+}
+
+const NO_NAME: Error = Error::Internal("the trust domain makes no key name");
+
+/// The key under the name of one log.
+struct TenantKey<'a> {
+    verifier: VerifierKey,
+    key: &'a SigningKey,
+}
+
+impl Signer for TenantKey<'_> {
+    fn name(&self) -> &KeyName {
+        cl_tlog::Verifier::name(&self.verifier)
+    }
+
+    fn id(&self) -> cl_tlog::KeyId {
+        cl_tlog::Verifier::id(&self.verifier)
+    }
+
+    fn sign(&self, text: &str) -> Result<Vec<u8>, TreeError> {
+        Ok(self.key.sign(text.as_bytes()).as_bytes().to_vec())
+    }
+}
+
+/// A tree as its checkpoint states it.
+#[derive(Clone, Debug)]
+pub struct Tree {
+    edge: Edge,
+    /// What this tree has that the stored one has not yet.
+    appended: Option<Appended>,
+    checkpoint: SignedCheckpoint,
+    text: String,
+}
+
+impl Tree {
+    /// The tree of a tenant as it is stored; none if it has no log.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corrupt`] when the checkpoint is not signed by the log's key, or the stored tiles do
+    /// not lead to its root.
+    pub fn load(store: &dyn Store, key: &LogKey, tenant: &Tenant) -> Result<Option<Self>, Error> {
+        let record = log_record(store, tenant)?;
+        let tree = record.map(|record| Self::at(record.checkpoint, store, key, tenant));
+        tree.transpose()
+    }
+
+    /// The tree of a checkpoint, from the stored tiles, which may have grown since.
+    pub fn at(
+        text: String,
+        store: &dyn Store,
+        key: &LogKey,
+        tenant: &Tenant,
+    ) -> Result<Self, Error> {
+        let foreign = Error::Corrupt("a checkpoint is not the log's");
+        let checkpoint = key.read(tenant, &text)?.ok_or(foreign.clone())?;
+        let tiles = Tiles {
+            store,
+            tenant: tenant.clone(),
+        };
+        let edge = Edge::load(checkpoint.size(), checkpoint.root(), &tiles).map_err(unread)?;
+        let signed = SignedCheckpoint::parse(text.as_bytes());
+        Ok(Self {
+            edge,
+            appended: None,
+            checkpoint: signed.map_err(|_| foreign)?,
+            text,
+        })
+    }
+
+    /// Whether it begins with the tree of an older checkpoint; proven from the stored tiles.
+    pub fn extends(
+        &self,
+        old: &Checkpoint,
+        store: &dyn Store,
+        tenant: &Tenant,
+    ) -> Result<bool, Error> {
+        let proof = self.proofs(store, tenant).prover.consistency(old.size());
+        let checkpoint = self.checkpoint.checkpoint();
+        Ok(checkpoint
+            .verify_consistency(old, &proof.map_err(unread)?)
+            .is_ok())
+    }
+
+    /// The tree, without what only the group that grew it needs.
+    pub(crate) fn settled(self) -> Self {
+        Self {
+            appended: None,
+            ..self
+        }
+    }
+
+    /// How many entries it has.
+    pub fn size(&self) -> u64 {
+        self.edge.size()
+    }
+
+    /// The signed checkpoint over them.
+    pub fn checkpoint(&self) -> &str {
+        &self.text
+    }
+
+    /// The edge, to go on from.
+    pub fn edge(&self) -> &Edge {
+        &self.edge
+    }
+
+    /// What makes proofs for entries of this tree.
+    pub fn proofs<'a>(&self, store: &'a dyn Store, tenant: &Tenant) -> Proofs<'a> {
+        let tiles = Tiles {
+            store,
+            tenant: tenant.clone(),
+        };
+        Proofs {
+            prover: match &self.appended {
+                Some(appended) => appended.prover(tiles),
+                None => Prover::new(self.edge.clone(), tiles),
+            },
+            checkpoint: self.checkpoint.clone(),
+        }
+    }
+
+    /// The tree with entries behind the others, and its records.
+    fn grow(
+        edge: &Edge,
+        leaves: &[[u8; leaf::LEAF_BYTES]],
+        key: &LogKey,
+        tenant: &Tenant,
+        changes: &mut BTreeMap<Slot, Option<Vec<u8>>>,
+    ) -> Result<Self, Error> {
+        let entries = leaves.iter().map(|leaf| Entry::new(leaf));
+        let entries = entries.collect::<Result<Vec<_>, _>>();
+        let appended = entries.and_then(|entries| edge.append(&entries));
+        let appended = appended.map_err(|_| Error::Internal("the log is full"))?;
+        for (tile, bytes) in appended.tiles() {
+            changes.insert(tile_slot(tenant, tile), Some(bytes));
+        }
+        let checkpoint = key.sign(tenant, appended.edge())?;
+        let record = LogRecord {
+            checkpoint: checkpoint.to_string(),
+        };
+        changes.insert(Slot::Log(tenant.clone()), Some(record.encode_to_vec()));
+        Ok(Self {
+            edge: appended.edge().clone(),
+            appended: Some(appended),
+            checkpoint,
+            text: record.checkpoint,
+        })
+    }
+}
+
+/// Makes proofs for entries of one tree, and reads each tile once for all of them.
+pub struct Proofs<'a> {
+    prover: Prover<Tiles<'a>>,
+    checkpoint: SignedCheckpoint,
+}
+
+impl Proofs<'_> {
+    /// The proof of an entry: a file of c2sp.org/tlog-proof whose extra data is the salt.
+    pub fn prove(&mut self, sequence: u64, entry: &EntryRecord) -> Result<String, Error> {
+        let index = sequence.saturating_sub(1);
+        let proof = ProofFile {
+            extra: entry.salt.clone(),
+            index,
+            proof: self.prover.inclusion(index).map_err(unread)?,
+            checkpoint: self.checkpoint.clone(),
+        };
+        Ok(proof.to_string())
+    }
+}
+
+/// The stored tiles of a tenant's tree. A partial one may be wider than asked.
+pub struct Tiles<'a> {
+    /// What is stored.
+    pub store: &'a dyn Store,
+    /// Whose tree.
+    pub tenant: Tenant,
+}
+
+impl TileReader for Tiles<'_> {
+    type Error = Error;
+
+    fn read(&self, tile: Tile) -> Result<Option<Vec<u8>>, Error> {
+        let found = self.store.get(&tile_slot(&self.tenant, tile))?;
+        Ok(found.map(|bytes| bytes.to_vec()))
+    }
+}
+
+/// The entries that a group adds, by tenant.
+#[derive(Default)]
+pub struct Growth {
+    logs: BTreeMap<Tenant, Added>,
+}
+
+struct Added {
+    stored: Option<Tree>,
+    leaves: Vec<[u8; leaf::LEAF_BYTES]>,
+}
+
+impl Added {
+    fn size(&self) -> u64 {
+        self.stored.as_ref().map_or(0, Tree::size) + self.leaves.len() as u64
+    }
+}
+
+impl Growth {
+    /// How many entries a tenant's log has by now.
+    pub fn size(&mut self, kept: &Kept, store: &dyn Store, tenant: &Tenant) -> Result<u64, Error> {
+        if let Some(added) = self.logs.get(tenant) {
+            return Ok(added.size());
+        }
+        let added = Added {
+            stored: kept.load(store, tenant)?,
+            leaves: Vec::new(),
+        };
+        let size = added.size();
+        self.logs.insert(tenant.clone(), added);
+        Ok(size)
+    }
+
+    /// Adds an entry behind the others; the tenant's size was asked for before.
+    pub fn push(&mut self, tenant: &Tenant, leaf: [u8; leaf::LEAF_BYTES]) {
+        if let Some(added) = self.logs.get_mut(tenant) {
+            added.leaves.push(leaf);
+        }
+    }
+
+    /// The trees with these entries, and their records.
+    pub fn grow(
+        self,
+        key: &LogKey,
+        changes: &mut BTreeMap<Slot, Option<Vec<u8>>>,
+    ) -> Result<BTreeMap<Tenant, Tree>, Error> {
+        let grown = self
+            .logs
+            .into_iter()
+            .filter(|(_, added)| !added.leaves.is_empty());
+        let trees = grown.map(|(tenant, added)| {
+            let edge = added.stored.map_or_else(Edge::default, |tree| tree.edge);
+            let tree = Tree::grow(&edge, &added.leaves, key, &tenant, changes)?;
+            Ok((tenant, tree))
+        });
+        trees.collect()
+    }
+}
+
+pub(crate) fn log_record(store: &dyn Store, tenant: &Tenant) -> Result<Option<LogRecord>, Error> {
+    let record = store.get(&Slot::Log(tenant.clone()))?;
+    record.map(|record| records::decode(&record)).transpose()
+}
+
+fn tile_slot(tenant: &Tenant, tile: Tile) -> Slot {
+    Slot::Tile(tenant.clone(), tile.level(), tile.index())
+}
+
+fn unread(error: ReadError<Error>) -> Error {
+    match error {
+        ReadError::Read(error) => error,
+        ReadError::Refused(_) => Error::Corrupt("the tiles do not lead to the checkpoint"),
+    }
+}
