@@ -8,8 +8,12 @@
 )]
 
 mod exchange;
+mod explained;
+mod exported;
+mod forged;
 mod impostors;
 mod init;
+mod logs;
 mod policies;
 mod requests;
 mod running;
