@@ -72,7 +72,7 @@ pub(crate) enum Why {
     RootMismatch,
     #[error("entry {sequence} is not the one in the tree")]
     EntryMismatch { sequence: u64 },
-    #[error("it is not a line of the canonical form that the export writes")]
+    #[error("it cannot be read, or does not have its canonical form")]
     LineMalformed,
     #[error("it is cut off")]
     LineTruncated,

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::exchange::{SUBJECT, bundle_of, capture, issued};
 use crate::support::{TestHome, until};
+use crate::writer::Writer;
 
 /// The first sentence about each operation, behind the name of who did it.
 const DEEDS: [(&str, &str); 13] = [
@@ -189,4 +190,32 @@ fn a_proof_that_does_not_verify_is_said() {
     );
     let missing = home.failure(&["receipts", "explain", &"0".repeat(64)]);
     assert_eq!(missing, (4, "RECEIPT_NOT_FOUND".to_owned()));
+}
+
+#[test]
+fn an_operation_that_ends_late_is_told_from_both_sides() {
+    let home = TestHome::new();
+    let _up = home.up();
+    let writer = Writer::new(&home);
+    let late = writer.begin();
+    let one = |operation: &str| {
+        let listed = home.json(&["receipts", "list", &format!("--operation={operation}")]);
+        let found = &listed["receipts"][0]["receipt_ref"];
+        found.as_str().map(str::to_owned)
+    };
+    let overdue = until("the store's own receipt", || one("operation.overdue"));
+    let said = home.ok(&["receipts", "explain", &overdue]);
+    let deed = "cl-receipt-store noted that the operation policy.replay did not report its end";
+    assert!(said.contains(deed), "{said}");
+    assert!(!said.contains("taken its place"), "{said}");
+
+    writer.complete(late);
+    let late = one("policy.replay").unwrap();
+    let said = home.ok(&["receipts", "explain", &overdue]);
+    let newer = format!("The receipt {late} has taken its place.");
+    assert!(said.contains(&newer), "{said}");
+    let said = home.ok(&["receipts", "explain", &late]);
+    let older = format!("It takes the place of the receipt {overdue}.");
+    assert!(said.contains(&older), "{said}");
+    assert_eq!(home.json(&["receipts", "verify"])["entries"], 4);
 }

@@ -2,92 +2,22 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
 
-use cl_host::client::{ClientLimits, PeerChannel, Target};
-use cl_host::clock::{Clock, SystemClock};
-use cl_host::ids::{Ids, SystemIds};
-use cl_host::tls::{Credentials, ServerTls, TlsFiles};
-use cl_model::object::Outcome;
-use cl_model::receipt::Draft;
-use cl_model::time::UnixTime;
 use cl_tlog::{ProofFile, SignedCheckpoint};
-use cl_wire::receipt::v1::append_request::Body;
-use cl_wire::receipt::v1::receipt_service_client::ReceiptServiceClient;
-use cl_wire::receipt::v1::{AppendRequest, Routing};
 use serde_json::json;
-use tokio::task::JoinSet;
 
 use crate::exported::fault;
 use crate::forged::{self, Forged, LogKey};
-use crate::support::{TestHome, until};
+use crate::support::TestHome;
+use crate::writer::Writer;
 
 const ORIGIN: &str = "context-layer.local/receipts/default";
-const ENGINE: &str = "spiffe://context-layer.local/exchange/cl-policy-engine";
-
-/// Appends so many receipts as the policy engine.
-fn append(home: &TestHome, count: u64) {
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let ids = SystemIds::new(Arc::clone(&clock));
-    let files = TlsFiles {
-        chain: home.path("pki/cl-policy-engine.pem"),
-        key: home.path("pki/cl-policy-engine.key"),
-        trust: home.path("pki/ca.pem"),
-    };
-    let endpoints = home.endpoints().unwrap();
-    let address = &endpoints["processes"]["cl-receipt-store"]["addr"];
-    let target = Target {
-        address: address.as_str().unwrap().to_owned(),
-        id: "spiffe://context-layer.local/exchange/cl-receipt-store"
-            .parse()
-            .unwrap(),
-    };
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    runtime.block_on(async {
-        let credentials =
-            Credentials::load(files, ServerTls::INTERNAL, Arc::clone(&clock)).unwrap();
-        let channel = PeerChannel::new(target, credentials, ClientLimits::default()).unwrap();
-        let client = ReceiptServiceClient::new(channel);
-        let mut calls = JoinSet::new();
-        for _ in 0..count {
-            let operation_id = format!("urn:cl:operation:{}", ids.uuid().unwrap());
-            let now = UnixTime::from_milliseconds(clock.now_unix_ms());
-            let draft = Draft::new(
-                "policy.replay",
-                ENGINE,
-                "urn:cl:alias:x",
-                Outcome::Success,
-                "Again.",
-                now,
-            );
-            let draft = draft
-                .issued_by(ENGINE)
-                .with_metadata("operation_id", &operation_id);
-            let request = AppendRequest {
-                routing: Some(Routing {
-                    tenant: "default".to_owned(),
-                    operation_id,
-                    subject_tag: None,
-                }),
-                body: Some(Body::Members(draft.members().unwrap())),
-            };
-            let mut client = client.clone();
-            calls.spawn(async move { client.append(request).await.map(drop) });
-            if calls.len() == 64 {
-                calls.join_next().await.unwrap().unwrap().unwrap();
-            }
-        }
-        for appended in calls.join_all().await {
-            appended.unwrap();
-        }
-    });
-}
-
 #[test]
 fn a_log_of_several_tiles_is_verified_exported_and_continued() {
     let home = TestHome::new();
     let _up = home.up();
-    append(&home, 1100);
+    let writer = Writer::new(&home);
+    writer.append(1100);
     let verified = home.json(&["receipts", "verify"]);
     assert_eq!(verified["entries"], 1102);
     let folder = home.beside("export");
@@ -97,7 +27,7 @@ fn a_log_of_several_tiles_is_verified_exported_and_continued() {
     let verify = ["receipts", "verify", "--export", &folder];
     assert_eq!(home.json(&verify)["entries"], 1102);
     let older = format!("{folder}/checkpoint");
-    append(&home, 200);
+    writer.append(200);
     let verified = home.json(&["receipts", "verify", "--since", &older]);
     assert_eq!(
         (&verified["entries"], &verified["continues"]),
@@ -232,9 +162,6 @@ fn a_store_is_not_believed_without_a_trusted_key() {
 fn receipts_are_filtered_and_their_proofs_printed() {
     let home = TestHome::new();
     let _up = home.up();
-    until("two receipts", || {
-        (home.json(&["receipts", "list"])["total"] == 2).then_some(())
-    });
     let all = home.json(&["receipts", "list"]);
     let second = &all["receipts"][1];
     let recorded = second["recorded_at"].as_str().unwrap();

@@ -19,3 +19,4 @@ mod requests;
 mod running;
 mod support;
 mod tokens;
+mod writer;

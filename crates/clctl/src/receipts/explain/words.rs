@@ -99,7 +99,7 @@ impl<'a> Facts<'a> {
         sentences.push(self.policy());
         sentences.push(self.times());
         sentences.push(self.word());
-        sentences.push(self.withheld());
+        sentences.extend(self.withheld());
         let superseded = self.receipt.supersedes_ref.as_ref();
         if let Some(superseded) = superseded.and_then(|it| it.get()) {
             let superseded = superseded.as_str();
@@ -209,7 +209,9 @@ impl<'a> Facts<'a> {
 
     fn policy(&self) -> String {
         match self.receipt.policy_snapshot.get() {
-            Some(digest) => format!("The policy has the digest {digest}."),
+            Some(digest) => format!(
+                "The policy that it is about, or that was in force, has the digest {digest}."
+            ),
             None => "It names no policy.".to_owned(),
         }
     }
@@ -237,12 +239,17 @@ impl<'a> Facts<'a> {
         }
     }
 
-    fn withheld(&self) -> String {
-        match self.count("withheld") {
+    /// What was withheld, where a decision was carried out.
+    fn withheld(&self) -> Option<String> {
+        let decision = self.receipt.decision_ref.get()?.as_str();
+        Some(match self.count("withheld") {
             Some(1) => "1 claim was withheld.".to_owned(),
             Some(count) => format!("{count} claims were withheld."),
-            None => "It does not say whether anything was withheld.".to_owned(),
-        }
+            None => format!(
+                "Whether anything was withheld is not said here; other receipts of the decision may \
+                 say it: clctl receipts list --decision {decision}."
+            ),
+        })
     }
 
     /// A fact of the metadata. A consumer's is not shown: it may be any text.
@@ -365,7 +372,9 @@ mod tests {
     #[test]
     fn only_facts_of_a_known_form_are_shown() {
         let with = |word| {
+            let (request, decision) = ("urn:cl:request:r", "urn:cl:decision:d");
             let draft = draft("vault.resolve", Outcome::Failure)
+                .about_decision(request, decision)
                 .with_metadata("withheld", "2")
                 .with_metadata("claims", "canary")
                 .with_metadata("code", "canary text")
@@ -379,7 +388,8 @@ mod tests {
         );
         assert!(!said.concat().to_lowercase().contains("canary"), "{said:?}");
         let said = with(Word::Consumer);
-        assert!(said.contains(&"It does not say whether anything was withheld.".to_owned()));
+        let pointer = "clctl receipts list --decision urn:cl:decision:d.";
+        assert!(said.iter().any(|it| it.ends_with(pointer)), "{said:?}");
     }
 
     #[test]
