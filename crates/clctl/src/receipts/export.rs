@@ -1,8 +1,9 @@
 //! A log as a folder that stands for itself.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
@@ -24,7 +25,7 @@ pub(crate) async fn run(folder: &Path, tenant: &str, session: &Session) -> Resul
         });
     }
     let keys = LogKeys::of_home(session, tenant)?;
-    let source = Source::Store(StoreLog::open(session, tenant)?);
+    let source = Source::Store(Box::new(StoreLog::open(session, tenant)?));
     let checkpoint = source.checkpoint().await?;
     let checkpoint = checkpoint.ok_or_else(|| no_log(tenant))?;
     let walk = Walk::open(source, &checkpoint, &keys).await?;
@@ -32,6 +33,7 @@ pub(crate) async fn run(folder: &Path, tenant: &str, session: &Session) -> Resul
     // The folder appears whole, under a name of its own until then; only its owner may enter it.
     let unfinished = tempfile::Builder::new()
         .prefix(".receipts-")
+        .permissions(Permissions::from_mode(0o700))
         .tempdir_in(parent.unwrap_or(Path::new(".")))
         .map_err(write_error(folder))?;
     let entries = write(unfinished.path(), walk, &keys).await?;
@@ -84,7 +86,7 @@ fn put(root: &Path, name: &str, bytes: &[u8]) -> Result<(), Error> {
 
 /// A file that is being written.
 struct Output {
-    path: std::path::PathBuf,
+    path: PathBuf,
     writer: BufWriter<File>,
 }
 

@@ -19,7 +19,7 @@ pub(crate) type Given = (Recorded, Option<ProofFile>);
 #[derive(Debug)]
 pub(crate) enum Source {
     /// The receipt store.
-    Store(StoreLog),
+    Store(Box<StoreLog>),
     /// An exported folder.
     Folder(Folder),
 }

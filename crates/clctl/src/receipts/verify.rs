@@ -51,7 +51,7 @@ pub(crate) async fn run(args: &VerifyArgs, session: &Session) -> Result<(), Erro
     let older = since.map(|file| read_older(file, &keys)).transpose()?;
     let source = match &args.export {
         Some(folder) => Source::Folder(Folder::open(folder)?),
-        None => Source::Store(StoreLog::open(session, &args.tenant)?),
+        None => Source::Store(Box::new(StoreLog::open(session, &args.tenant)?)),
     };
     let checkpoint = match (source.checkpoint().await?, &older) {
         (Some(checkpoint), _) => checkpoint,

@@ -7,7 +7,7 @@ use cl_tlog::{Checkpoint, Hash, SignedCheckpoint};
 use serde_json::{Value, json};
 
 use crate::forged::{self, LogKey};
-use crate::support::TestHome;
+use crate::support::{TestHome, mode};
 
 const LINES: &str = "receipts.jsonl";
 
@@ -111,6 +111,7 @@ fn an_export_stands_for_itself() {
     let exported = Exported::new();
     let folder = exported.home.beside("export");
     let path = |name: &str| Path::new(&folder).join(name);
+    assert_eq!(mode(Path::new(&folder)), 0o700);
     let verified = exported
         .home
         .json(&["receipts", "verify", "--export", &folder]);
