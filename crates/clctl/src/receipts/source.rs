@@ -21,7 +21,7 @@ pub(crate) enum Source {
     /// The receipt store.
     Store(Box<StoreLog>),
     /// An exported folder.
-    Folder(Folder),
+    Folder(Box<Folder>),
 }
 
 impl Source {

@@ -50,7 +50,7 @@ pub(crate) async fn run(args: &VerifyArgs, session: &Session) -> Result<(), Erro
     let since = args.since.as_deref();
     let older = since.map(|file| read_older(file, &keys)).transpose()?;
     let source = match &args.export {
-        Some(folder) => Source::Folder(Folder::open(folder)?),
+        Some(folder) => Source::Folder(Box::new(Folder::open(folder)?)),
         None => Source::Store(Box::new(StoreLog::open(session, &args.tenant)?)),
     };
     let checkpoint = match (source.checkpoint().await?, &older) {
