@@ -77,13 +77,10 @@ pub(crate) struct ReceiptArgs {
 impl ReceiptArgs {
     /// The receipt and its proof file, from the store.
     async fn read(&self, store: &mut Receipts) -> Result<(Recorded, String), Error> {
-        let receipt_ref = match self.id.strip_prefix(RECEIPT_PREFIX) {
-            Some(_) => self.id.clone(),
-            None => format!("{RECEIPT_PREFIX}{}", self.id),
-        };
+        let id = self.id.strip_prefix(RECEIPT_PREFIX).unwrap_or(&self.id);
         let request = GetReceiptRequest {
             tenant: self.tenant.clone(),
-            receipt_ref,
+            receipt_ref: format!("{RECEIPT_PREFIX}{id}"),
         };
         let answer = store.get_receipt(request).await;
         let answer = answer.map_err(|status| Error::of_status(RECEIPT_STORE.name, &status))?;

@@ -130,7 +130,24 @@ fn every_receipt_of_an_exchange_is_explained_without_anything_of_the_vault() {
             assert!(named.is_none_or(|it| text.contains(it)), "{member}: {text}");
         }
         said += &(text.clone() + &document.to_string());
-        explained.insert(operation.to_owned(), text);
+        // The recipient of a bundle has a receipt of its own about what it proposed.
+        if operation != "memory.propose" || receipt["attestation"] == "authority" {
+            explained.insert(operation.to_owned(), text);
+        }
+    }
+    let mut receipts = listed["receipts"].as_array().unwrap().iter();
+    let opened = receipts.find(|it| it["receipt"]["operation"] == "bundle.consume");
+    let named = |member: &str| opened.unwrap()["receipt"][member].as_str().unwrap();
+    let bundle = format!("--bundle={}", named("bundle_ref"));
+    let decision = format!("--decision={}", named("decision_ref"));
+    for (about, operation, found) in [
+        (&bundle, "bundle.consume", 1),
+        (&bundle, "policy.decide", 0),
+        (&decision, "policy.decide", 1),
+    ] {
+        let operation = format!("--operation={operation}");
+        let listed = home.json(&["receipts", "list", about, &operation]);
+        assert_eq!(listed["total"], found, "{about} {operation}");
     }
     for (operation, deed) in DEEDS {
         let text = explained
