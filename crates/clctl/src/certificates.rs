@@ -122,7 +122,7 @@ pub(crate) fn credentials(session: &Session, owner: &str) -> Result<Arc<Credenti
 }
 
 /// The trust domain that the home was made for.
-fn trust_domain(session: &Session) -> Result<String, Error> {
+pub(crate) fn trust_domain(session: &Session) -> Result<String, Error> {
     let chain = session.home.tls_files(OPERATOR).chain;
     let bytes = files::load_public(&chain, MAX_PUBLIC_BYTES)?;
     let id: Option<SpiffeId> = spiffe_id(&bytes);

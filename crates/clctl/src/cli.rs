@@ -22,7 +22,7 @@ Exit codes:
   2  wrong usage
   3  a process is not running, or cannot do its work now: try again
   4  not found
-  5  the receipt log does not verify
+  5  a receipt log, an export or a proof does not verify
 `capture` ends as cl-capture does: with 3 if some items were refused.";
 
 /// Runs and inspects a Context Layer.

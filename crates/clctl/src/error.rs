@@ -13,6 +13,7 @@ use tonic::{Code, Status};
 
 use crate::output;
 use crate::processes::GATEWAY;
+use crate::receipts::Fault;
 
 /// Why a command failed. Nothing in it is a key or a token.
 #[derive(Debug, thiserror::Error)]
@@ -119,6 +120,12 @@ pub(crate) enum Error {
     Bundle(Refusal),
     #[error("the receipt log does not verify: {code} at entry {sequence}")]
     LogFault { sequence: u64, code: String },
+    #[error("does not verify: {0}")]
+    Unverified(Box<Fault>),
+    #[error("the tenant {tenant} has no receipt log")]
+    NoLog { tenant: String },
+    #[error("{} is there already", path.display())]
+    FolderExists { path: PathBuf },
 }
 
 /// What a refusal means for the caller.
@@ -130,6 +137,12 @@ pub(crate) enum Kind {
     Later,
     /// There is no such thing.
     NotFound,
+}
+
+impl From<Fault> for Error {
+    fn from(fault: Fault) -> Self {
+        Self::Unverified(Box::new(fault))
+    }
 }
 
 impl From<InvalidTarget> for Error {
@@ -193,6 +206,7 @@ impl Error {
     pub(crate) const fn exit_code(&self) -> u8 {
         match self {
             Self::HomeNotEmpty { .. }
+            | Self::FolderExists { .. }
             | Self::NoHome { .. }
             | Self::File(_)
             | Self::Write { .. }
@@ -228,11 +242,12 @@ impl Error {
             | Self::Refused {
                 kind: Kind::Later, ..
             } => 3,
-            Self::Refused {
+            Self::NoLog { .. }
+            | Self::Refused {
                 kind: Kind::NotFound,
                 ..
             } => 4,
-            Self::LogFault { .. } => 5,
+            Self::LogFault { .. } | Self::Unverified(_) => 5,
         }
     }
 
@@ -270,7 +285,18 @@ impl Error {
             Self::Refused { reason, .. } => reason,
             Self::Bundle(refusal) => refusal.code().as_str(),
             Self::LogFault { code, .. } => code,
+            Self::Unverified(fault) => fault.why.code(),
+            Self::NoLog { .. } => "RECEIPT_LOG_NOT_FOUND",
+            Self::FolderExists { .. } => "FOLDER_EXISTS",
         }
+    }
+
+    /// Where something does not verify: an entry, a file, a line of one.
+    pub(crate) fn place(&self) -> Option<String> {
+        if let Self::Unverified(fault) = self {
+            return Some(fault.place.to_string());
+        }
+        None
     }
 
     /// What to do next, where that is known.
@@ -303,9 +329,11 @@ impl Error {
             Self::Refused { reason, kind, .. } => return next_of(reason, *kind),
             Self::Bundle(refusal) => return next_of(refusal.code().as_str(), Kind::Final),
             Self::LogFault { .. } => {
-                "keep the data folder as it is, and compare with an entry digest noted earlier"
+                "keep the data folder as it is, and find out more with: clctl receipts verify"
                     .to_owned()
             }
+            Self::Unverified(fault) => return fault.why.next().map(str::to_owned),
+            Self::FolderExists { .. } => "name a folder that does not exist".to_owned(),
             Self::TrustDomain => "use a-z, 0-9 and . - _, at most 255 characters".to_owned(),
             Self::File(_)
             | Self::Write { .. }
@@ -322,6 +350,7 @@ impl Error {
             | Self::Died { .. }
             | Self::NotReady { .. }
             | Self::Killed { .. }
+            | Self::NoLog { .. }
             | Self::Interrupted => return None,
         };
         Some(next)

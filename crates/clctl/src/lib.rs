@@ -15,7 +15,8 @@
 //! # Trusts
 //!
 //! The files of the home, and so whoever may write there. The processes, to say of themselves
-//! whether they are ready; their answers are shown, with control characters replaced.
+//! whether they are ready; their answers are shown, with control characters replaced. Not the receipt
+//! store for its log: that verifies by the keys of the trust file, or by one that is named.
 //!
 //! # A compromise yields
 //!

@@ -51,10 +51,13 @@ impl Output {
     pub(crate) fn fail(self, error: &Error) {
         let (text, next) = (error.to_string(), error.next());
         let shown = if self.is_json {
-            let error = json!({
+            let mut document = json!({
                 "error": {"code": error.code(), "message": text, "next": next},
             });
-            format!("{error:#}")
+            if let Some(place) = error.place() {
+                document["error"]["place"] = place.into();
+            }
+            format!("{document:#}")
         } else {
             let lines = text.lines().map(printable).collect::<Vec<_>>().join("\n");
             match next {

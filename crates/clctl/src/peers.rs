@@ -49,14 +49,14 @@ pub(crate) fn policy_admin_at(session: &Session, addr: SocketAddr) -> Result<Pol
 
 /// The receipt store, as the auditor.
 pub(crate) fn receipts(session: &Session) -> Result<Receipts, Error> {
+    receipt_store(session).map(Receipts::new)
+}
+
+/// The receipt store for calls of any kind, as the auditor.
+pub(crate) fn receipt_store(session: &Session) -> Result<PeerChannel, Error> {
     let endpoints = Endpoints::running(&session.home)?;
     let addr = endpoints.find(&RECEIPT_STORE)?.addr;
-    Ok(Receipts::new(channel(
-        session,
-        AUDITOR,
-        &RECEIPT_STORE,
-        addr,
-    )?))
+    channel(session, AUDITOR, &RECEIPT_STORE, addr)
 }
 
 /// The vault's service for the owner of its context, as the owner.

@@ -1,8 +1,9 @@
 //! How everything is.
 
-use serde_json::{Value, json};
-
 use cl_model::time::UnixTime;
+use cl_wire::receipt::v1::VerifyLogRequest;
+use cl_wire::receipt::v1::verify_log_response::Result as Verdict;
+use serde_json::{Value, json};
 
 use crate::endpoints::{Endpoint, Endpoints};
 use crate::error::Error;
@@ -10,7 +11,7 @@ use crate::http::is_ready;
 use crate::output;
 use crate::peers;
 use crate::policy;
-use crate::receipts;
+use crate::processes::RECEIPT_STORE;
 use crate::session::Session;
 
 /// The tenant whose policy is shown.
@@ -82,13 +83,26 @@ async fn active_policy(session: &Session) -> Result<Fact, Error> {
     })
 }
 
+/// What the receipt store's own check of its log says.
 async fn verified_log(session: &Session) -> Result<Fact, Error> {
-    let mut store = peers::receipts(session)?;
-    let log = receipts::verify(&mut store, TENANT.to_owned()).await?;
-    Ok(Fact {
-        text: format!("{} entries, verified", log.entries),
-        document: log.to_json(),
-    })
+    let peer = RECEIPT_STORE.name;
+    let request = VerifyLogRequest {
+        tenant: TENANT.to_owned(),
+    };
+    let answer = peers::receipts(session)?.verify_log(request).await;
+    let answer = answer.map_err(|status| Error::of_status(peer, &status))?;
+    let answer = answer.into_inner();
+    let entries = answer.checked_entries;
+    match answer.result.ok_or(Error::Answer { peer })? {
+        Verdict::Checkpoint(checkpoint) => Ok(Fact {
+            text: format!("{entries} entries, verified"),
+            document: json!({"entries": entries, "checkpoint": checkpoint, "verified": true}),
+        }),
+        Verdict::Fault(fault) => Err(Error::LogFault {
+            sequence: fault.sequence,
+            code: fault.code,
+        }),
+    }
 }
 
 fn fact_text(fact: &Result<Fact, Error>) -> String {

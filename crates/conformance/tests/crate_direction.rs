@@ -31,7 +31,9 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ),
     (
         "cl-clctl",
-        &["cl-host", "cl-model", "cl-pki", "cl-sdk", "cl-wire"],
+        &[
+            "cl-host", "cl-model", "cl-pki", "cl-sdk", "cl-tlog", "cl-wire",
+        ],
     ),
     ("cl-sdk", &["cl-model", "cl-wire"]),
     ("cl-semantic-proxy", &["cl-host", "cl-model", "cl-wire"]),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{TestHome, mode, until};
 
-const SUBJECT: &str = "vault://subjects/primary";
+pub(crate) const SUBJECT: &str = "vault://subjects/primary";
 const OWNER: &str = "--owner-address=mira@solberg.example";
 
 fn fixture(name: &str) -> String {
@@ -15,12 +15,12 @@ fn fixture(name: &str) -> String {
     mail.join(name).display().to_string()
 }
 
-fn capture(home: &TestHome, name: &str) -> Value {
+pub(crate) fn capture(home: &TestHome, name: &str) -> Value {
     home.json(&["capture", "mail", &fixture(name), OWNER])
 }
 
 /// The answer to an example, once its bundle is there.
-fn issued(home: &TestHome, example: &str, more: &[&str]) -> Value {
+pub(crate) fn issued(home: &TestHome, example: &str, more: &[&str]) -> Value {
     let file = home.example(example);
     let with = |args: &[&str]| {
         let args: Vec<&str> = args.iter().chain(more).copied().collect();
@@ -38,7 +38,7 @@ fn issued(home: &TestHome, example: &str, more: &[&str]) -> Value {
     })
 }
 
-fn bundle_of(answer: &Value) -> String {
+pub(crate) fn bundle_of(answer: &Value) -> String {
     answer["bundle"].as_str().unwrap().to_owned()
 }
 

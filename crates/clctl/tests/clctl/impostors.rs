@@ -16,7 +16,7 @@ use cl_wire::receipt::v1::{
     ListReceiptsResponse, LogFault, PreflightRequest, PreflightResponse, VerifyLogRequest,
     VerifyLogResponse,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status};
@@ -130,13 +130,14 @@ async fn serve(home: &TestHome, process: &str, owner: &str) -> SocketAddr {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_log_that_does_not_verify_has_its_own_exit_code() {
+async fn a_status_shows_what_the_store_finds_wrong_with_its_log() {
     let home = TestHome::new();
     serve(&home, STORE, STORE).await;
-    let refused = home.failure(&["receipts", "verify"]);
-    assert_eq!(refused, (5, "RECEIPT_LOG_CHAIN_MISMATCH".to_owned()));
-    let shown = home.run(&["receipts", "verify"]);
-    assert!(shown.stderr.contains("entry 3"), "{}", shown.stderr);
+    let shown = home.run(&["--json", "status"]);
+    let status: Value = serde_json::from_str(&shown.stdout).unwrap();
+    assert_eq!(status["receipt_log"]["error"], "RECEIPT_LOG_CHAIN_MISMATCH");
+    let shown = home.run(&["status"]);
+    assert!(shown.stdout.contains("entry 3"), "{}", shown.stdout);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -207,6 +207,7 @@ fn published_keys_are_the_public_halves() {
         ("decision", "trust.json", 0),
         ("bundle", "trust.json", 1),
         ("notes", "trust.json", 2),
+        ("receipts", "trust.json", 3),
         ("token", "jwks.json", 0),
     ] {
         let pem = fs::read(home.path(&format!("keys/{purpose}.pem"))).unwrap();
@@ -221,7 +222,7 @@ fn published_keys_are_the_public_halves() {
     }
     let trust = fs::read(home.path("trust.json")).unwrap();
     let (trusted, now) = (TrustFile::parse(&trust).unwrap(), now());
-    for purpose in ["decision", "bundle", "notes"] {
+    for purpose in ["decision", "bundle", "notes", "receipts"] {
         assert_eq!(trusted.public_keys(purpose, now).count(), 1, "{purpose}");
     }
     assert_eq!(document(&home, "jwks.json")["keys"][0]["kty"], "OKP");
@@ -250,6 +251,7 @@ fn each_process_has_the_secrets_that_it_looks_for() {
         "cl-vault.kek",
         "decision.pem",
         "notes.pem",
+        "receipts.pem",
         "subject-tag.key",
         "token.pem",
         "transform.key",

@@ -8,10 +8,15 @@
 )]
 
 mod exchange;
+mod explained;
+mod exported;
+mod forged;
 mod impostors;
 mod init;
+mod logs;
 mod policies;
 mod requests;
 mod running;
 mod support;
 mod tokens;
+mod writer;

@@ -75,11 +75,16 @@ impl TestHome {
         path.display().to_string()
     }
 
+    /// A path beside the home.
+    pub(crate) fn beside(&self, name: &str) -> String {
+        self.folder.path().join(name).display().to_string()
+    }
+
     /// A file beside the home.
     pub(crate) fn write(&self, name: &str, text: &str) -> String {
-        let path = self.folder.path().join(name);
+        let path = self.beside(name);
         fs::write(&path, text).unwrap();
-        path.display().to_string()
+        path
     }
 
     pub(crate) fn command(&self, args: &[&str]) -> Command {

@@ -1,0 +1,109 @@
+//! By which keys a log is verified, and under which name.
+
+use cl_host::files::{self, MAX_PUBLIC_BYTES};
+use cl_model::leaf;
+use cl_model::trust::{MAX_TRUST_BYTES, RECEIPTS, TrustFile};
+use cl_tlog::{
+    Algorithm, Checkpoint, Error as TreeError, KeyName, SignedCheckpoint, Verifier, VerifierKey,
+    Witnesses,
+};
+
+use super::fault::{Fault, Place, Why};
+use crate::certificates::trust_domain;
+use crate::error::Error;
+use crate::session::Session;
+
+/// The name of a log and the keys that sign its checkpoints.
+#[derive(Debug)]
+pub(crate) struct LogKeys {
+    origin: String,
+    keys: Vec<VerifierKey>,
+}
+
+impl LogKeys {
+    /// The log of a tenant of this home, with the keys that its trust file names for receipts now.
+    pub(crate) fn of_home(session: &Session, tenant: &str) -> Result<Self, Error> {
+        session.home.check()?;
+        let path = session.home.trust();
+        let limit = u64::try_from(MAX_TRUST_BYTES).unwrap_or(MAX_PUBLIC_BYTES);
+        let trust = files::load_public(&path, limit)?;
+        let trust =
+            TrustFile::parse(&trust).map_err(|refusal| Error::Document { path, refusal })?;
+        let origin = leaf::origin(&trust_domain(session)?, tenant);
+        let name = KeyName::new(&origin).ok_or(Error::TrustDomain)?;
+        let keys = trust.public_keys(RECEIPTS, session.now());
+        let keys =
+            keys.map(|key| VerifierKey::new(name.clone(), Algorithm::Ed25519, *key.as_bytes()));
+        Ok(Self {
+            keys: keys.collect(),
+            origin,
+        })
+    }
+
+    /// The log that this key is named after.
+    pub(crate) fn of_key(key: VerifierKey) -> Self {
+        Self {
+            origin: key.name().as_str().to_owned(),
+            keys: vec![key],
+        }
+    }
+
+    /// The name of the log.
+    pub(crate) fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    /// Whether this is the text of one of the keys.
+    pub(crate) fn has(&self, text: &str) -> bool {
+        self.keys.iter().any(|key| key.to_string() == text)
+    }
+
+    /// The key that signed this checkpoint.
+    pub(crate) fn signer_of(&self, signed: &SignedCheckpoint) -> Option<&VerifierKey> {
+        let is_signer = |key: &&VerifierKey| self.check(signed, &[*key]).is_ok();
+        self.keys.iter().find(is_signer)
+    }
+
+    /// Reads a checkpoint of this log that one of its keys signed.
+    pub(crate) fn read(&self, bytes: &[u8], place: &Place) -> Result<SignedCheckpoint, Fault> {
+        let signed = SignedCheckpoint::parse(bytes);
+        let signed = signed.map_err(|_| place.clone().is(Why::CheckpointMalformed))?;
+        self.verify(&signed)
+            .map_err(|why| place.clone().is(why))
+            .map(|_| signed)
+    }
+
+    /// Checks name and signature of a checkpoint.
+    pub(crate) fn verify(&self, signed: &SignedCheckpoint) -> Result<Checkpoint, Why> {
+        let keys: Vec<&VerifierKey> = self.keys.iter().collect();
+        self.check(signed, &keys).map_err(|error| {
+            if error == TreeError::OriginMismatch {
+                let expected = self.origin.clone();
+                Why::OtherLog { expected }
+            } else if error == TreeError::Unsigned {
+                Why::Unsigned
+            } else {
+                Why::SignatureInvalid
+            }
+        })
+    }
+
+    fn check(
+        &self,
+        signed: &SignedCheckpoint,
+        keys: &[&VerifierKey],
+    ) -> Result<Checkpoint, TreeError> {
+        let keys: Vec<&dyn Verifier> = keys.iter().map(|key| *key as &dyn Verifier).collect();
+        let verified = signed.verify(&self.origin, &keys, &Witnesses::default())?;
+        Ok(verified.checkpoint().clone())
+    }
+}
+
+/// Reads a verifier key as an argument.
+pub(crate) fn verifier_key(text: &str) -> Result<VerifierKey, String> {
+    let key = VerifierKey::parse(text.trim()).map_err(|error| error.to_string())?;
+    if key.algorithm() == Algorithm::Ed25519 {
+        return Ok(key);
+    }
+    Err("not the key of a log".to_owned())
+}
