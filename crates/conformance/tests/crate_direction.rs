@@ -27,7 +27,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ("cl-gateway", &["cl-host", "cl-kv", "cl-model", "cl-wire"]),
     (
         "cl-receipt-store",
-        &["cl-host", "cl-kv", "cl-model", "cl-wire"],
+        &["cl-host", "cl-kv", "cl-model", "cl-tlog", "cl-wire"],
     ),
     (
         "cl-clctl",
