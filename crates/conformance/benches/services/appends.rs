@@ -88,8 +88,8 @@ async fn compare(telemetry: &Telemetry, delay: Duration, suffix: &str) -> Vec<Ro
         note: None,
     };
     vec![
-        row(6.0, single, "one thread, a synced put for each record"),
-        row(0.6, batched, "one thread, synced batches of 64 records"),
+        row(8.0, single, "one thread, a synced put for each record"),
+        row(0.7, batched, "one thread, synced batches of 64 records"),
     ]
 }
 
