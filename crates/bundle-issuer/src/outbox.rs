@@ -194,7 +194,7 @@ impl Following {
         let correction = is_withheld.then(|| self.correction(&next, entry));
         let correction = correction.transpose()?;
         store.change(&Change {
-            wipes: !next.needs_content(&self.times, self.time.now),
+            wipes: !next.needs_content(&self.times, self.time.settled),
             read: &read,
             next: &next,
             announces: correction.as_ref().map(|(entry, used)| (entry, *used)),

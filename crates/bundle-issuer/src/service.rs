@@ -159,10 +159,10 @@ impl BundleIssuer {
         }
     }
 
-    /// The time, for what is made under it and cannot be made again.
+    /// The time, for what is made under it.
     fn settled_now(&self) -> Result<UnixTime, Error> {
         let time = self.time.read();
-        if !time.is_settled() {
+        if !time.is_believed {
             return Err(Error::ClockUnsettled);
         }
         Ok(time.now)

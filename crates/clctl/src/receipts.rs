@@ -86,7 +86,8 @@ impl ReceiptArgs {
         let answer = answer.map_err(|status| Error::of_status(RECEIPT_STORE.name, &status))?;
         let answer = answer.into_inner();
         let recorded = answer.receipt.and_then(Recorded::of_store);
-        Ok((recorded.ok_or(MALFORMED)?, answer.proof))
+        let asked = |recorded: &Recorded| recorded.receipt_ref() == format!("{RECEIPT_PREFIX}{id}");
+        Ok((recorded.filter(asked).ok_or(MALFORMED)?, answer.proof))
     }
 }
 

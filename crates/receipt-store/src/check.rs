@@ -184,6 +184,13 @@ impl Reader {
         if !routing.is_ok_and(|routing| routing.tenant == *tenant) {
             return Ok(Err(Code::ReceiptLogInvalidEntry));
         }
+        if let Some(superseded) = &entry.supersedes_ref {
+            let superseded = Slot::Receipt(tenant.clone(), superseded.clone());
+            let place = number(self.store.get(&superseded)?.as_ref())?;
+            if !place.is_some_and(|place| place < sequence) {
+                return Ok(Err(Code::InvalidReceipt));
+            }
+        }
         if let Some((actor, bundle)) = consumption(&receipt) {
             let first = Slot::Consumed(tenant.clone(), actor, bundle);
             if number(self.store.get(&first)?.as_ref())? != Some(sequence) {

@@ -45,7 +45,10 @@ async fn read(State(reader): State<Arc<Reader>>, uri: Uri) -> Response {
         Ok(None) => StatusCode::NOT_FOUND.into_response(),
         Err(error) => {
             error.log();
-            let is_temporary = matches!(error, Error::Unavailable(_) | Error::Unpinned(_));
+            let is_temporary = matches!(
+                error,
+                Error::Busy | Error::Unavailable(_) | Error::Unpinned(_)
+            );
             if is_temporary {
                 StatusCode::SERVICE_UNAVAILABLE.into_response()
             } else {

@@ -1,5 +1,6 @@
 //! Handing a bundle out: once, and again only for a lost answer.
 
+use cl_host::clock::Reading;
 use cl_model::digest::Digest;
 use cl_model::operation::OperationId;
 use cl_model::time::UnixTime;
@@ -52,8 +53,8 @@ impl BundleIssuer {
         let stored = self.current(&call.key).await?;
         let key = call.idempotency_key.as_ref();
         let key = key.map(|key| Digest::of_bytes(key.as_bytes()));
-        let now = self.time.read().now;
-        match stored.bundle.on_redemption(key, &self.times, now) {
+        let Reading { now, settled, .. } = self.time.read();
+        match stored.bundle.on_redemption(key, &self.times, settled) {
             OnRedemption::Take => self.take(call, stored, key, now).await,
             OnRedemption::Finish => self.finish(call, &stored).await,
             OnRedemption::Repeat => Ok(Delivery {

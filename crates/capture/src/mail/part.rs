@@ -154,7 +154,11 @@ impl Encoding {
             Self::QuotedPrintable => {
                 let exact = quoted_printable_decode(bytes).map(Cow::Owned);
                 let decode = || MessageStream::new(bytes).decode_quoted_printable_mime(b"");
-                exact.ok_or_else(|| decode().1)
+                exact.ok_or_else(|| match decode() {
+                    // Given up, with nothing to show for it.
+                    (usize::MAX, _) => Cow::Borrowed(bytes),
+                    (_, best) => best,
+                })
             }
             Self::Base64 => {
                 let exact = base64_decode(bytes).map(Cow::Owned);

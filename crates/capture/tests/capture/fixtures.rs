@@ -175,6 +175,7 @@ fn no_field_takes_its_neighbours_along() {
 fn what_can_be_made_of_a_broken_encoding_is_read_with_a_mark() {
     for (encoding, body, shown) in [
         ("quoted-printable", "caf=C3=A9 =ZZ", "caf\u{e9} =ZZ"),
+        ("quoted-printable", "if a==b then =A=", "if a==b then =A="),
         ("base64", "!! no base64", "!! no base64"),
     ] {
         let text = format!(

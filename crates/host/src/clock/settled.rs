@@ -17,8 +17,8 @@ use super::Clock;
 /// Forwards: a reading that is more than `max_step` ahead of the time that has passed in this
 /// process is a jump. It counts once the clock has run on from there for as long as `max_step`;
 /// until then [`Reading::settled`] goes on as if it had not happened. A jump that is taken back
-/// leaves no trace. At a start the clock is believed as it is: how long a process was away, it alone
-/// knows.
+/// leaves no trace. At a start, the time since the stored one is a jump too, but for
+/// [`Reading::is_believed`]: how long a process was away, the clock alone knows.
 #[derive(Debug)]
 pub struct SettledClock {
     clock: Arc<dyn Clock>,
@@ -33,13 +33,9 @@ pub struct Reading {
     pub now: UnixTime,
     /// What counts for good: all of it has passed.
     pub settled: UnixTime,
-}
-
-impl Reading {
-    /// Whether both times are the same.
-    pub fn is_settled(&self) -> bool {
-        self.now == self.settled
-    }
+    /// Whether `now` is good for what is made and can be taken back: both times are the same, or
+    /// differ by the time before the start.
+    pub is_believed: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -56,16 +52,23 @@ struct State {
 struct Jump {
     to_ms: i64,
     seen: Instant,
+    /// It happened before the start.
+    is_first: bool,
 }
 
 impl SettledClock {
-    /// Begins at the clock's time, but not before the one that was stored last.
+    /// Begins at the time that was stored last, or else at the clock's.
     pub fn new(clock: Arc<dyn Clock>, stored: Option<UnixTime>, max_step: Duration) -> Self {
         let now_ms = clock.now_unix_ms();
+        let seen = Instant::now();
         let state = State {
-            latest_ms: stored.map_or(now_ms, |stored| stored.milliseconds().max(now_ms)),
-            seen: Instant::now(),
-            jump: None,
+            latest_ms: stored.map_or(now_ms, UnixTime::milliseconds),
+            seen,
+            jump: Some(Jump {
+                to_ms: now_ms,
+                seen,
+                is_first: true,
+            }),
         };
         Self {
             clock,
@@ -82,6 +85,7 @@ impl SettledClock {
         Reading {
             now: UnixTime::from_milliseconds(now_ms),
             settled: UnixTime::from_milliseconds(settled_ms),
+            is_believed: state.jump.is_none_or(|jump| jump.is_first),
         }
     }
 }
@@ -98,8 +102,10 @@ impl State {
             let jump = *self.jump.insert(jump.unwrap_or(Jump {
                 to_ms: clock_ms,
                 seen: instant,
+                is_first: false,
             }));
             if since(jump.seen, instant) < step_ms {
+                (self.latest_ms, self.seen) = (expected_ms, instant);
                 return (clock_ms, expected_ms);
             }
         }
@@ -175,8 +181,9 @@ mod tests {
         assert_eq!(read(&settled), (HOUR_MS, 0));
         pass(&clock, 59).await;
         assert_eq!(read(&settled), (HOUR_MS + 59_000, 59_000));
-        clock.advance(-HOUR_MS);
+        clock.advance(-HOUR_MS - 50_000);
         assert_eq!(read(&settled), (59_000, 59_000));
+        clock.advance(50_000);
         // Another jump has to last from its own beginning.
         clock.advance(HOUR_MS);
         pass(&clock, 2).await;
@@ -194,7 +201,7 @@ mod tests {
         clock.advance(HOUR_MS);
         assert_eq!(read(&settled).1, 30_000);
         pass(&clock, 59).await;
-        assert!(!settled.read().is_settled());
+        assert!(!settled.read().is_believed);
         pass(&clock, 1).await;
         let now = 2 * HOUR_MS + 90_000;
         assert_eq!(read(&settled), (now, now));
@@ -203,9 +210,19 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_start_believes_the_clock_but_not_before_the_stored_time() {
-        let (_, settled) = clocks(HOUR_MS, Some(1000));
-        assert_eq!(read(&settled), (HOUR_MS, HOUR_MS));
+    async fn a_start_believes_the_clock_for_what_is_made_and_ends_nothing_at_once() {
+        let (clock, settled) = clocks(HOUR_MS, Some(1000));
+        assert_eq!(read(&settled), (HOUR_MS, 1000));
+        assert!(settled.read().is_believed);
+        clock.advance(HOUR_MS);
+        assert!(!settled.read().is_believed);
+        clock.advance(-HOUR_MS);
+        pass(&clock, 60).await;
+        assert_eq!(read(&settled).1, 61_000);
+        pass(&clock, 60).await;
+        let now = HOUR_MS + 120_000;
+        assert_eq!(read(&settled), (now, now));
+
         let (_, settled) = clocks(1000, Some(HOUR_MS));
         assert_eq!(read(&settled), (HOUR_MS, HOUR_MS));
     }

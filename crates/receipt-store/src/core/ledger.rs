@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use cl_host::ids::Ids;
 use cl_model::leaf::{self, SALT_BYTES, Salt};
 use cl_model::receipt::consumption;
+use cl_model::refusal::Code;
 use prost::Message;
 
 use super::command::{Call, Command, Outcome, Placed, Rules, Written, operation_slot};
@@ -31,6 +32,9 @@ const MAX_DUE: usize = 64;
 pub struct Ledger<'a> {
     base: Base<'a>,
     head: HeadRecord,
+    /// Judges deadlines: a jump ahead that is over must not end what begins after it.
+    clock_ms: u64,
+    /// What is written down: it never runs backwards.
     now_ms: u64,
     changes: BTreeMap<Slot, Option<Vec<u8>>>,
     growth: Growth,
@@ -52,14 +56,15 @@ pub struct Base<'a> {
 
 impl<'a> Ledger<'a> {
     /// Starts from a head. Time never runs backwards in a log, whatever the clock does.
-    pub fn new(base: Base<'a>, head: HeadRecord, now_ms: u64) -> Self {
-        let now_ms = now_ms.max(head.latest_ms);
+    pub fn new(base: Base<'a>, head: HeadRecord, clock_ms: u64) -> Self {
+        let now_ms = clock_ms.max(head.latest_ms);
         Self {
             base,
             head: HeadRecord {
                 latest_ms: now_ms,
                 ..head
             },
+            clock_ms,
             now_ms,
             changes: BTreeMap::new(),
             growth: Growth::default(),
@@ -72,7 +77,7 @@ impl<'a> Ledger<'a> {
     /// One that cannot be recorded does not hold up the others; the last such error comes back.
     pub fn expire_due(&mut self) -> Result<(), Error> {
         let mut result = Ok(());
-        for key in self.base.store.due(self.now_ms, MAX_DUE)? {
+        for key in self.base.store.due(self.clock_ms, MAX_DUE)? {
             if let Err(error) = self.expire_indexed(&key) {
                 result = Err(error);
             }
@@ -156,10 +161,10 @@ impl<'a> Ledger<'a> {
                 .ok_or(Error::OperationConflict)?;
             return self.intent(call, intent.state(), operation.sequence);
         }
-        if deadline_ms <= self.now_ms {
+        if deadline_ms <= self.clock_ms {
             return Err(Error::DeadlinePassed);
         }
-        if deadline_ms - self.now_ms > MAX_DEADLINE_MS {
+        if deadline_ms - self.clock_ms > MAX_DEADLINE_MS {
             return Err(Error::field("deadline", "at most 24 hours away"));
         }
         let open = self.count(&Slot::OpenSize(call.writer.as_str().to_owned()))?;
@@ -198,7 +203,7 @@ impl<'a> Ledger<'a> {
         if begun.subject_tag.is_some() && begun.subject_tag != call.routing.subject_tag {
             return Err(Error::MemberConflict);
         }
-        if intent.is_due(self.now_ms) {
+        if intent.is_due(self.clock_ms) {
             self.expire(&slot, &mut operation)?;
         }
         let receipt = self.completed(call, &operation, &intent.members, members)?;
@@ -293,6 +298,7 @@ impl<'a> Ledger<'a> {
         {
             return Err(Error::ReplayConflict);
         }
+        self.check_superseded(receipt, origin)?;
         let facets = Facets::of(receipt.receipt());
         let lists = Selector::of_entry(origin.routing.subject_tag.as_ref(), &facets)
             .into_iter()
@@ -340,6 +346,33 @@ impl<'a> Ledger<'a> {
         }
         self.head.entries += 1;
         Ok(sequence)
+    }
+
+    /// A receipt supersedes one that is in the log, and that is its writer's to correct: one of its
+    /// own, or the store's about an operation of its own. A consumer corrects itself only.
+    fn check_superseded(&self, receipt: &Finished, origin: &Origin<'_>) -> Result<(), Error> {
+        let Some(reference) = supersedes_ref(receipt.receipt()) else {
+            return Ok(());
+        };
+        let tenant = &origin.routing.tenant;
+        let found = self.read::<NumberRecord>(&Slot::Receipt(tenant.clone(), reference))?;
+        let found = found.map(|found| self.entry_record(tenant, found.number));
+        let is_own = found.transpose()?.is_some_and(|entry| {
+            let is_writers =
+                entry.writer == origin.writer || entry.writer == self.base.rules.own_id.as_str();
+            let is_actors = || entry.actor() == Some(receipt.receipt().actor.as_str().to_owned());
+            is_writers
+                && entry.by_consumer == origin.by_consumer
+                && (!origin.by_consumer || is_actors())
+        });
+        if is_own {
+            return Ok(());
+        }
+        Err(Error::Receipt {
+            code: Code::InvalidReceipt.as_str(),
+            meaning: "it supersedes no receipt that is there and its writer's",
+            member: Some("supersedes_ref"),
+        })
     }
 
     fn salt(&self) -> Result<Salt, Error> {

@@ -82,6 +82,12 @@ pub struct EntryRecord {
 }
 
 impl EntryRecord {
+    /// The receipt's actor.
+    pub fn actor(&self) -> Option<String> {
+        let receipt: serde_json::Value = serde_json::from_str(&self.receipt).ok()?;
+        Some(receipt.get("actor")?.as_str()?.to_owned())
+    }
+
     /// The members by which it is found.
     pub fn facets(&self) -> Facets {
         Facets {

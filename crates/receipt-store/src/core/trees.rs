@@ -291,7 +291,7 @@ impl Growth {
             return Ok(added.size());
         }
         let added = Added {
-            stored: kept.load(store, tenant)?,
+            stored: kept.cover(store, tenant)?,
             leaves: Vec::new(),
         };
         let size = added.size();

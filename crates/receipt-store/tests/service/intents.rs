@@ -155,6 +155,20 @@ async fn time_does_not_run_backwards_in_the_log() {
 }
 
 #[tokio::test]
+async fn a_jump_ahead_that_is_taken_back_ends_nothing_that_begins_after_it() {
+    const YEAR_MS: i64 = 365 * 24 * 3_600_000;
+    let world = World::new();
+    let store = world.start().await;
+    let writer = &mut world.client(store.addr, ENGINE);
+    world.clock.advance(YEAR_MS);
+    writer.append(append(1)).await.unwrap();
+    world.clock.advance(-YEAR_MS);
+    begun(writer, 2).await;
+    let entry = writer.complete(complete(2)).await.unwrap().into_inner();
+    assert_eq!(entry.entry.unwrap().supersedes_ref, None);
+}
+
+#[tokio::test]
 async fn operation_ids_stand_for_one_content() {
     let world = World::new();
     let store = world.start().await;

@@ -29,4 +29,5 @@ mod rounds;
 mod roundtrip;
 #[path = "../../../kv/tests/rocks/small_disk.rs"]
 mod small_disk;
+mod supersedes;
 mod support;
