@@ -229,7 +229,7 @@ fn an_operation_that_ends_late_is_told_from_both_sides() {
     writer.complete(late);
     let late = one("policy.replay").unwrap();
     let said = home.ok(&["receipts", "explain", &overdue]);
-    let newer = format!("The receipt {late} has taken its place.");
+    let newer = format!("By the receipt store's account, the receipt {late} has taken its place.");
     assert!(said.contains(&newer), "{said}");
     let said = home.ok(&["receipts", "explain", &late]);
     let older = format!("It takes the place of the receipt {overdue}.");

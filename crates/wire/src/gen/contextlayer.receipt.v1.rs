@@ -523,7 +523,7 @@ pub mod receipt_service_client {
         ///   `INVALID_RECEIPT_TIME_RANGE`, `INVALID_DIGEST`, `RECEIPT_PAYLOAD_FORBIDDEN`,
         ///   `RECEIPT_CONTAINS_FORBIDDEN_MATERIAL`, `RECORD_INTEGRITY_MISMATCH`, with `BadRequest`
         ///   where one member is at fault; `INVALID_RECEIPT` also when the metadata of the caller's own
-        ///   receipt has not the operation id
+        ///   receipt has not the operation id, or a receipt supersedes none that is there and its writer's
         /// - PERMISSION_DENIED: `OPERATION_NOT_ALLOWED`, when the caller may not write this actor and
         ///   operation
         /// - ALREADY_EXISTS: `OPERATION_CONFLICT`, when the operation id was used with other content
@@ -733,7 +733,7 @@ pub mod receipt_service_server {
         ///   `INVALID_RECEIPT_TIME_RANGE`, `INVALID_DIGEST`, `RECEIPT_PAYLOAD_FORBIDDEN`,
         ///   `RECEIPT_CONTAINS_FORBIDDEN_MATERIAL`, `RECORD_INTEGRITY_MISMATCH`, with `BadRequest`
         ///   where one member is at fault; `INVALID_RECEIPT` also when the metadata of the caller's own
-        ///   receipt has not the operation id
+        ///   receipt has not the operation id, or a receipt supersedes none that is there and its writer's
         /// - PERMISSION_DENIED: `OPERATION_NOT_ALLOWED`, when the caller may not write this actor and
         ///   operation
         /// - ALREADY_EXISTS: `OPERATION_CONFLICT`, when the operation id was used with other content

@@ -281,7 +281,7 @@ const fn decided(decision: DecisionState) -> &'static str {
 }
 
 pub(super) fn superseded_by(newer: &str) -> String {
-    format!("The receipt {newer} has taken its place.")
+    format!("By the receipt store's account, the receipt {newer} has taken its place.")
 }
 
 pub(super) fn proven(sequence: u64, size: u64, origin: &str) -> String {
