@@ -187,7 +187,7 @@ impl Reader {
         if let Some(superseded) = &entry.supersedes_ref {
             let superseded = Slot::Receipt(tenant.clone(), superseded.clone());
             let place = number(self.store.get(&superseded)?.as_ref())?;
-            if !place.is_some_and(|place| place < sequence) {
+            if place.is_none_or(|place| place >= sequence) {
                 return Ok(Err(Code::InvalidReceipt));
             }
         }
