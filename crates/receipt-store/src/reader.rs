@@ -218,20 +218,21 @@ impl Reader {
         Ok(count)
     }
 
+    /// How long a list is, as far as its entries are pinned.
     fn size(&self, list: &List<'_>) -> Result<u64, Error> {
         let tenant = &list.query.tenant;
-        match &list.selector {
-            None => Ok(self
-                .kept
-                .load(&*self.store, tenant)?
-                .map_or(0, |it| it.size())),
-            Some(selector) => {
-                let size = self
-                    .store
-                    .get(&Slot::Size(tenant.clone(), selector.clone()))?;
-                Ok(number(size.as_ref())?.unwrap_or(0))
-            }
+        let shown = self.kept.shown(&*self.store, tenant, 0)?;
+        let shown = shown.map_or(0, |tree| tree.size());
+        let Some(selector) = &list.selector else {
+            return Ok(shown);
+        };
+        let slot = Slot::Size(tenant.clone(), selector.clone());
+        let size = number(self.store.get(&slot)?.as_ref())?.unwrap_or(0);
+        let is_hidden = |(sequence, _): &Numbered| *sequence > shown;
+        if size == 0 || !self.entries(list, size..size + 1)?.iter().any(is_hidden) {
+            return Ok(size);
         }
+        Ok(self.first_where(list, size, is_hidden)? - 1)
     }
 
     /// The first place of a list that was recorded at `time_ms` or later; one behind the last if
@@ -243,14 +244,24 @@ impl Reader {
         size: u64,
         unbounded: u64,
     ) -> Result<u64, Error> {
-        let Some(time_ms) = time_ms else {
-            return Ok(unbounded);
-        };
+        match time_ms {
+            None => Ok(unbounded),
+            Some(time_ms) => self.first_where(list, size, |(_, it)| it.recorded_at_ms >= time_ms),
+        }
+    }
+
+    /// The first place of a list whose entry is so, and with it all behind it; one behind the last
+    /// if none is.
+    fn first_where(
+        &self,
+        list: &List<'_>,
+        size: u64,
+        is_so: impl Fn(&Numbered) -> bool,
+    ) -> Result<u64, Error> {
         let (mut low, mut high) = (1, size + 1);
         while low < high {
             let middle = low + (high - low) / 2;
-            let entries = self.entries(list, middle..middle + 1)?;
-            if entries.iter().all(|(_, it)| it.recorded_at_ms >= time_ms) {
+            if self.entries(list, middle..middle + 1)?.iter().all(&is_so) {
                 high = middle;
             } else {
                 low = middle + 1;

@@ -6,7 +6,7 @@ use cl_kv::{Batch, Engine, MemoryEngine, Scan};
 use cl_model::leaf;
 use cl_receipt_store::pin::Pin;
 use cl_tlog::SignedCheckpoint;
-use cl_wire::receipt::v1::{PreflightRequest, VerifyLogRequest};
+use cl_wire::receipt::v1::{ListReceiptsRequest, PreflightRequest, VerifyLogRequest};
 use tokio::process::Command;
 use tonic::{Code, Status};
 
@@ -219,6 +219,15 @@ async fn while_pins_cannot_be_written_nothing_is_acknowledged() {
     // What was acknowledged before is served, with proofs from the pinned tree.
     let found = reader.get_receipt(get("acme", &first_ref)).await.unwrap();
     assert!(found.into_inner().proof.contains("\n1\n"));
+    for operation in [None, Some("policy.decide".to_owned())] {
+        let request = ListReceiptsRequest {
+            tenant: "acme".to_owned(),
+            operation,
+            ..ListReceiptsRequest::default()
+        };
+        let listed = reader.list_receipts(request).await.unwrap().into_inner();
+        assert_eq!((listed.receipts.len(), listed.total_size), (1, 1));
+    }
     let request = VerifyLogRequest {
         tenant: "acme".to_owned(),
     };
