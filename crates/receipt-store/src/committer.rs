@@ -192,7 +192,11 @@ impl Writer {
             if !written.is_needed {
                 return Ok(self.answer(outcomes, &written.trees));
             }
-            self.check_pins(&written)?;
+            if written.trees.is_empty() {
+                // Nothing will be pinned, but an operation that begins now must not fail to be
+                // recorded later.
+                self.kept.pin().probe()?;
+            }
             written.head.commit_id = self.commit_id()?;
             // The commit point. A crash before it leaves nothing of the group; after it, all of the
             // group is there although no caller has heard of it, and a repeat finds it.
@@ -214,21 +218,6 @@ impl Writer {
             return Ok(self.answer(outcomes, &written.trees));
         }
         Err(Error::Busy)
-    }
-
-    /// Sees that the pins are up to what the group goes on from, and can be written.
-    ///
-    /// A store is so never more than one group ahead of a pin, and of two stores on copies of the
-    /// same data one stops before it writes. Without an entry there will be nothing to pin, but an
-    /// operation that begins now must not fail to be recorded later.
-    fn check_pins(&self, written: &Written) -> Result<(), Error> {
-        if written.trees.is_empty() {
-            self.kept.pin().probe()?;
-        }
-        for tenant in written.trees.keys() {
-            self.kept.cover(&*self.store, tenant)?;
-        }
-        Ok(())
     }
 
     /// Looks whether a commit that failed took effect after all. What can be read is durable.

@@ -17,8 +17,35 @@ use cl_wire::policy::v1::{
     SubmitRequestResponse,
 };
 use tokio::net::TcpListener;
+use tokio::task::JoinSet;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status};
+
+use crate::report::start;
+
+/// The primitives of one operation.
+pub(crate) trait Once: Clone + Send + 'static {
+    /// Does them once, one after the other.
+    fn once(&mut self) -> impl Future<Output = ()> + Send;
+}
+
+/// The times of this many clients, each of which does the primitives so often.
+pub(crate) async fn turn(floor: &impl Once, clients: usize, times: usize) -> Vec<Duration> {
+    let mut running = JoinSet::new();
+    for _ in 0..clients {
+        let mut floor = floor.clone();
+        running.spawn(async move {
+            let mut taken = Vec::with_capacity(times);
+            for _ in 0..times {
+                let start = start();
+                floor.once().await;
+                taken.push(start.elapsed());
+            }
+            taken
+        });
+    }
+    running.join_all().await.concat()
+}
 
 /// A value of this many bytes that does not compress.
 pub(crate) fn stored(bytes: usize) -> Stored {

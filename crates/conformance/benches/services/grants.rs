@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use crate::FOLDER;
 use crate::deployment::{Authority, ENGINE, GATEWAY, channel, signing_key};
 use crate::documents::now;
-use crate::floor::{Hop, Plain, Sizes};
+use crate::floor::{Hop, Once, Plain, Sizes, turn};
 use crate::memory;
 use crate::processes::{Deployment, PROCESSES};
 use crate::report::{Goal, Measure, Row, quantile, start};
@@ -69,14 +69,14 @@ pub(crate) async fn rows() -> Vec<Row> {
         .each(WARM_UP as u64);
     println!("a grant: {path}");
     let floor = Floor::start(&deployment, &path).await;
-    floor.turn(1, WARM_UP).await;
+    turn(&floor, 1, WARM_UP).await;
 
     let mut rows = Vec::new();
     for (clients, total) in [(1, GRANTS), (MANY_CLIENTS, MANY_GRANTS)] {
         let (mut our_times, mut floor_times) = (Vec::new(), Vec::new());
         for _ in 0..total / clients / GRANTS_IN_TURN {
             our_times.extend(grants.turn(clients, GRANTS_IN_TURN).await);
-            floor_times.extend(floor.turn(clients, GRANTS_IN_TURN).await);
+            floor_times.extend(turn(&floor, clients, GRANTS_IN_TURN).await);
         }
         for (name, share) in [("p50", 0.5), ("p99", 0.99)] {
             rows.push(Row {
@@ -269,24 +269,9 @@ impl Floor {
             key: Arc::new(signing_key()),
         }
     }
+}
 
-    async fn turn(&self, clients: usize, grants: usize) -> Vec<Duration> {
-        let mut running = JoinSet::new();
-        for _ in 0..clients {
-            let mut floor = self.clone();
-            running.spawn(async move {
-                let mut times = Vec::with_capacity(grants);
-                for _ in 0..grants {
-                    let start = start();
-                    floor.once().await;
-                    times.push(start.elapsed());
-                }
-                times
-            });
-        }
-        running.join_all().await.concat()
-    }
-
+impl Once for Floor {
     async fn once(&mut self) {
         for _ in 0..self.calls {
             self.hop.call().await;

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 
 use crate::deployment::{Deployment, ENGINE, GATEWAY, STORE, channel, signing_key};
 use crate::documents::{append, now, submission};
-use crate::floor::{Hop, Plain, Sizes};
+use crate::floor::{Hop, Once, Plain, Sizes, turn};
 use crate::report::{Goal, Row, quantile, start};
 
 const GOAL: f64 = 2.0;
@@ -56,13 +56,13 @@ pub(crate) async fn rows(telemetry: &Telemetry) -> Vec<Row> {
     );
     let counted = Counted::of(&deployment);
     let floor = Floor::start(&deployment, &counted, answer_bytes).await;
-    floor.turn(1, WARM_UP).await;
+    turn(&floor, 1, WARM_UP).await;
     let mut rows = Vec::new();
     for (clients, calls) in [(1, CALLS), (MANY_CLIENTS, MANY_CALLS)] {
         let (mut our_times, mut floor_times) = (Vec::new(), Vec::new());
         for _ in 0..calls / clients / CALLS_IN_TURN {
             our_times.extend(ours.turn(clients).await);
-            floor_times.extend(floor.turn(clients, CALLS_IN_TURN).await);
+            floor_times.extend(turn(&floor, clients, CALLS_IN_TURN).await);
         }
         for (name, share) in [("p50", 0.5), ("p99", 0.99)] {
             rows.push(Row {
@@ -195,24 +195,9 @@ impl Floor {
             key: Arc::new(signing_key()),
         }
     }
+}
 
-    async fn turn(&self, clients: usize, calls: usize) -> Vec<Duration> {
-        let mut running = JoinSet::new();
-        for _ in 0..clients {
-            let mut floor = self.clone();
-            running.spawn(async move {
-                let mut times = Vec::with_capacity(calls);
-                for _ in 0..calls {
-                    let start = start();
-                    floor.once().await;
-                    times.push(start.elapsed());
-                }
-                times
-            });
-        }
-        running.join_all().await.concat()
-    }
-
+impl Once for Floor {
     async fn once(&mut self) {
         self.submit.call().await;
         self.preflight.call().await;

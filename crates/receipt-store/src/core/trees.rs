@@ -286,6 +286,9 @@ impl Added {
 
 impl Growth {
     /// How many entries a tenant's log has by now.
+    ///
+    /// The stored ones are pinned first. A store is so never more than one group ahead of a pin, and of
+    /// two stores on copies of the same data one stops before it writes.
     pub fn size(&mut self, kept: &Kept, store: &dyn Store, tenant: &Tenant) -> Result<u64, Error> {
         if let Some(added) = self.logs.get(tenant) {
             return Ok(added.size());

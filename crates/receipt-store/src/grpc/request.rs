@@ -167,7 +167,6 @@ pub(super) fn receipt(request: &GetReceiptRequest) -> Result<(Tenant, String), E
 }
 
 pub(super) fn query(request: &ListReceiptsRequest) -> Result<Query, Error> {
-    let is_operation = |name: &str| is_name(name);
     let is_bundle = |urn: &str| BundleId::parse(urn).is_some();
     let is_decision = |urn: &str| DecisionId::parse(urn).is_some();
     let is_outcome = |name: &str| Outcome::parse(name).is_some();
@@ -179,7 +178,7 @@ pub(super) fn query(request: &ListReceiptsRequest) -> Result<Query, Error> {
         tenant: tenant("tenant", &request.tenant)?,
         filter: Filter {
             subject_tag: subject_tag("subject_tag", request.subject_tag.as_deref())?,
-            operation: checked("operation", &request.operation, OPERATION, is_operation)?,
+            operation: checked("operation", &request.operation, OPERATION, is_name)?,
             outcome: checked("outcome", &request.outcome, OUTCOME, is_outcome)?,
             bundle_ref: checked(
                 "bundle_ref",
