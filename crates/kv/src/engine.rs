@@ -184,6 +184,14 @@ impl Write {
         }
     }
 
+    /// How many bytes key and value have.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Put { key, stored } => key.len() + stored.value.len(),
+            Self::Delete { key } => key.len(),
+        }
+    }
+
     /// The version the key has afterwards.
     pub(crate) fn version(&self) -> Option<Version> {
         match self {
@@ -281,13 +289,12 @@ impl Batch {
         }
         for write in &self.writes {
             check_key(write.key())?;
-            total += write.key().len();
-            if let Write::Put { stored, .. } = write {
-                if stored.value.len() > MAX_VALUE_BYTES {
-                    return Err(Error::TooLarge(Limit::Value));
-                }
-                total += stored.value.len();
+            if let Write::Put { stored, .. } = write
+                && stored.value.len() > MAX_VALUE_BYTES
+            {
+                return Err(Error::TooLarge(Limit::Value));
             }
+            total += write.bytes();
         }
         if total > MAX_BATCH_BYTES {
             return Err(Error::TooLarge(Limit::Batch));

@@ -74,13 +74,9 @@ struct Seen {
 
 impl Seen {
     fn of(batch: &Batch) -> Self {
-        let sizes = batch.writes().iter().map(|write| match write {
-            Write::Put { key, stored } => key.len() + stored.value.len(),
-            Write::Delete { key } => key.len(),
-        });
         Self {
             is_synced: batch.is_synced(),
-            bytes: sizes.sum::<usize>() as u64,
+            bytes: batch.writes().iter().map(Write::bytes).sum::<usize>() as u64,
         }
     }
 }

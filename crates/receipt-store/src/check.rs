@@ -87,6 +87,7 @@ impl Reader {
         };
         // What is not pinned is not shown.
         self.kept.cover(&*self.store, &progress.tenant)?;
+        let stated = stated.checkpoint();
         progress.goal = (stated.size(), stated.root());
         Ok((progress, None))
     }

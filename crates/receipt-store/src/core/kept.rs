@@ -94,10 +94,11 @@ impl Kept {
             }
             if let Some(text) = &pinned {
                 let pinned = self.key.read(tenant, text)?.ok_or(FOREIGN)?;
+                let pinned = pinned.checkpoint();
                 if pinned.size() > tree.size() {
                     return Err(ROLLBACK);
                 }
-                if !tree.extends(&pinned, store, tenant)? {
+                if !tree.extends(pinned, store, tenant)? {
                     return Err(FORK);
                 }
             }

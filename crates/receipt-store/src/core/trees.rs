@@ -65,13 +65,11 @@ impl LogKey {
     }
 
     /// Reads a checkpoint of a tenant's log; none if this key did not sign it.
-    pub fn read(&self, tenant: &Tenant, text: &str) -> Result<Option<Checkpoint>, Error> {
+    pub fn read(&self, tenant: &Tenant, text: &str) -> Result<Option<SignedCheckpoint>, Error> {
         let verifier = self.verifier(tenant)?;
-        let signed = SignedCheckpoint::parse(text.as_bytes());
-        let verified = signed.and_then(|signed| {
-            signed.verify(&self.origin(tenant), &[&verifier], &Witnesses::default())
-        });
-        Ok(verified.ok().map(|it| it.checkpoint().clone()))
+        let (origin, nobody) = (self.origin(tenant), Witnesses::default());
+        let signed = SignedCheckpoint::parse(text.as_bytes()).ok();
+        Ok(signed.filter(|signed| signed.verify(&origin, &[&verifier], &nobody).is_ok()))
     }
 }
 
@@ -133,18 +131,18 @@ impl Tree {
         key: &LogKey,
         tenant: &Tenant,
     ) -> Result<Self, Error> {
-        let foreign = Error::Corrupt("a checkpoint is not the log's");
-        let checkpoint = key.read(tenant, &text)?.ok_or(foreign.clone())?;
+        let signed = key.read(tenant, &text)?;
+        let signed = signed.ok_or(Error::Corrupt("a checkpoint is not the log's"))?;
+        let checkpoint = signed.checkpoint();
         let tiles = Tiles {
             store,
             tenant: tenant.clone(),
         };
         let edge = Edge::load(checkpoint.size(), checkpoint.root(), &tiles).map_err(unread)?;
-        let signed = SignedCheckpoint::parse(text.as_bytes());
         Ok(Self {
             edge,
             appended: None,
-            checkpoint: signed.map_err(|_| foreign)?,
+            checkpoint: signed,
             text,
         })
     }
