@@ -4,8 +4,8 @@
 use std::convert::Infallible;
 
 use cl_tlog::{
-    AddCheckpoint, Checkpoint, Edge, Entry, Hash, Note, ProofFile, Signature, SignedCheckpoint,
-    Tile, TilePath, VerifierKey, Witnesses,
+    AddCheckpoint, Checkpoint, Edge, Entry, Hash, Note, Policy, ProofFile, Signature,
+    SignedCheckpoint, Tile, TilePath, VerifierKey, Witnesses,
 };
 
 /// Whatever is accepted, in whichever form, is written back as it was; nothing verifies without the
@@ -40,6 +40,11 @@ pub(crate) fn tlog(bytes: &[u8]) {
 }
 
 fn short_texts(text: &str) {
+    if let Ok(policy) = Policy::parse(text) {
+        let named = policy.named_witnesses().len();
+        assert!(named <= text.lines().count(), "a line names one witness");
+        let _quorum = policy.witnesses();
+    }
     let written = [
         TilePath::parse(text).map(|path| path.to_string()),
         VerifierKey::parse(text).ok().map(|key| key.to_string()),

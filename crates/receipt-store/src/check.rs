@@ -238,19 +238,23 @@ impl Reader {
 
     /// Checks before serving that each log goes on from its pin, and that no pin is without its log.
     ///
-    /// A store may be ahead of its pins; they follow as soon as they can be written.
-    pub fn check_pins(&self) -> Result<(), Inconsistent> {
+    /// A store may be ahead of its pins; they follow as soon as they can be written. A log that was
+    /// pinned and has no pin now is refused, unless such logs are adopted.
+    pub fn check_pins(&self, adopts_lost: bool) -> Result<(), Inconsistent> {
         let key = self.kept.key();
         let origins = self.kept.pin().origins().map_err(Error::from)?;
         let mut tenants: BTreeSet<_> = self.store.tenants()?.into_iter().collect();
         tenants.extend(origins.iter().filter_map(|origin| key.tenant(origin)));
         for tenant in tenants {
-            if !origins.contains(&key.origin(&tenant)) {
+            let adopted = if adopts_lost && !origins.contains(&key.origin(&tenant)) {
                 tracing::warn!("a log has no pin, and is pinned as it is");
-            }
-            match self.kept.cover(&*self.store, &tenant) {
+                self.kept.adopt(&*self.store, &tenant)
+            } else {
+                Ok(())
+            };
+            match adopted.and_then(|()| self.kept.cover(&*self.store, &tenant)) {
                 Ok(_) => {}
-                Err(error @ Error::Unpinned(_)) => {
+                Err(error @ (Error::Unpinned(_) | Error::Uncosigned(_))) => {
                     tracing::warn!(%error, "a pin stays behind its log");
                 }
                 Err(error) => return Err(error.into()),

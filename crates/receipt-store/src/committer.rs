@@ -195,7 +195,7 @@ impl Writer {
             if written.trees.is_empty() {
                 // Nothing will be pinned, but an operation that begins now must not fail to be
                 // recorded later.
-                self.kept.pin().probe()?;
+                self.kept.probe(&*self.store)?;
             }
             written.head.commit_id = self.commit_id()?;
             // The commit point. A crash before it leaves nothing of the group; after it, all of the
@@ -209,11 +209,11 @@ impl Writer {
             self.metrics.group.record(commands.len() as u64, &[]);
             let added = written.head.entries - entries_before;
             self.metrics.entries.add(added, &[]);
-            // Stored, then pinned, then acknowledged. After a crash in between the store is ahead of
-            // its pins; a repeat finds the entry, and is answered once the pin has it.
-            for (tenant, tree) in &written.trees {
+            // Stored, then pinned and cosigned, then acknowledged. After a crash in between the store
+            // is ahead of its pins; a repeat finds the entry, and is answered once the pin has it.
+            for (tenant, tree) in &mut written.trees {
                 self.kept.keep(tenant.clone(), tree.clone());
-                self.kept.cover(&*self.store, tenant)?;
+                tree.cover(self.kept.cover(&*self.store, tenant)?.ok_or(NO_LOG)?);
             }
             return Ok(self.answer(outcomes, &written.trees));
         }
@@ -303,6 +303,7 @@ mod tests {
     use super::*;
     use crate::core::trees::LogKey;
     use crate::core::writers::Writers;
+    use crate::cosigning::Cosigning;
     use crate::pin::FolderPin;
 
     fn log_key() -> LogKey {
@@ -321,7 +322,7 @@ mod tests {
         let own_id = "spiffe://example.org/exchange/cl-receipt-store";
         Writer {
             store: crate::open_store(sealed, &ids).unwrap(),
-            kept: Arc::new(Kept::new(log_key(), Arc::new(pin))),
+            kept: Arc::new(Kept::new(log_key(), Arc::new(pin), Cosigning::default())),
             rules: Arc::new(Rules {
                 own_id: own_id.parse().unwrap(),
                 writers: Writers::parse(br#"{"writers_version":1,"writers":{}}"#).unwrap(),

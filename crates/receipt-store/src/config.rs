@@ -7,17 +7,23 @@ use std::time::Duration;
 use cl_host::files::{self, FileError};
 use cl_host::{BoxError, Host};
 use cl_kv::{Metered, RocksEngine, Sealed};
+use cl_tlog::{MAX_POLICY_BYTES, Policy};
 use ring::rand::SystemRandom;
 
 use crate::core::command::Rules;
 use crate::core::trees::LogKey;
 use crate::core::writers::{InvalidWriters, MAX_TABLE_BYTES, Writers};
+use crate::cosigning::Cosigning;
 use crate::keyfiles::KeyFiles;
 use crate::pin::FolderPin;
+use crate::witness::{HttpWitnesses, InvalidAddress, InvalidRoots};
 use crate::{Deps, PROCESS};
 
 /// How often the store looks for overdue intents when nobody calls.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Bytes of the longest file of certificates: all authorities that the web has are some 250 KiB.
+const MAX_ROOTS_BYTES: u64 = 4 * 1024 * 1024;
 
 /// The store's own settings; each is a flag and an environment variable.
 #[derive(Clone, Debug, PartialEq, Eq, clap::Args)]
@@ -41,6 +47,21 @@ pub struct Settings {
     #[arg(long, env = "CL_PIN_DIR")]
     pub pin_dir: Option<PathBuf>,
 
+    /// Pins logs that were pinned and whose pin is lost as they are now. For one start, after the loss
+    /// was looked into: older data would not be noticed.
+    #[arg(long, env = "CL_ADOPT_LOST_PINS")]
+    pub adopt_lost_pins: bool,
+
+    /// Witnesses that must cosign each checkpoint before an entry is acknowledged, and their quorum,
+    /// as c2sp.org/tlog-policy [default: none].
+    #[arg(long, env = "CL_WITNESS_POLICY")]
+    pub witness_policy: Option<PathBuf>,
+
+    /// Certificates of the authorities of the witnesses' servers, PEM; without any, only witnesses at
+    /// http addresses of this machine are asked.
+    #[arg(long, env = "CL_WITNESS_CA")]
+    pub witness_ca: Option<PathBuf>,
+
     /// Data folder [default: data/cl-receipt-store in the home folder].
     #[arg(long, env = "CL_DATA_DIR")]
     pub data_dir: Option<PathBuf>,
@@ -58,6 +79,21 @@ pub enum InvalidSettings {
     /// The pins would be put back together with the data.
     #[error("the pin folder must not be in the data folder, nor the data folder in it")]
     PinsInData,
+    /// The policy of witnesses is wrong.
+    #[error("the witness policy: {0}")]
+    Policy(#[from] cl_tlog::Error),
+    /// It is not text.
+    #[error("the witness policy is not UTF-8")]
+    NotText,
+    /// A witness that is to be asked has no address.
+    #[error("the witness policy: {0} has no URL")]
+    NoAddress(String),
+    /// The address of a witness is wrong.
+    #[error("the witness policy: {0}")]
+    Address(#[from] InvalidAddress),
+    /// The certificates of the witnesses' servers are wrong.
+    #[error("the certificates of witnesses: {0}")]
+    Roots(#[from] InvalidRoots),
 }
 
 impl Settings {
@@ -77,12 +113,15 @@ impl Settings {
         std::fs::create_dir_all(&data)?;
         let pins = or_default(self.pin_dir, "pins");
         let pin = FolderPin::open(pins.clone())?;
+        let cosigning = load_witnesses(self.witness_policy.as_deref(), self.witness_ca.as_deref())?;
         check_apart(&pins.canonicalize()?, &data.canonicalize()?)?;
         let engine = Metered::new(RocksEngine::open(&data)?, &host.meter);
         let random = Arc::new(SystemRandom::new());
         Ok(Deps {
             store: crate::open_store(Sealed::open(engine, secrets.sealing, random)?, &host.ids)?,
             pin: Arc::new(pin),
+            adopts_lost_pins: self.adopt_lost_pins,
+            cosigning,
             log_key: LogKey::new(secrets.log, host.credentials.own().id.trust_domain()),
             rules: Rules {
                 own_id: host.credentials.own().id.clone(),
@@ -103,6 +142,25 @@ fn check_apart(pins: &Path, data: &Path) -> Result<(), InvalidSettings> {
         return Err(InvalidSettings::PinsInData);
     }
     Ok(())
+}
+
+fn load_witnesses(
+    policy: Option<&Path>,
+    roots: Option<&Path>,
+) -> Result<Cosigning, InvalidSettings> {
+    let Some(path) = policy else {
+        return Ok(Cosigning::default());
+    };
+    let max_bytes = u64::try_from(MAX_POLICY_BYTES).unwrap_or(u64::MAX);
+    let text = files::load_public(path, max_bytes)?;
+    let text = str::from_utf8(&text).map_err(|_| InvalidSettings::NotText)?;
+    let roots = roots.map(|path| files::load_public(path, MAX_ROOTS_BYTES));
+    let http = HttpWitnesses::new(roots.transpose()?.as_deref())?;
+    Cosigning::new(&Policy::parse(text)?, |witness| {
+        let url = witness.url();
+        let url = url.ok_or_else(|| InvalidSettings::NoAddress(witness.name().to_owned()))?;
+        Ok(Box::new(http.at(url)?))
+    })
 }
 
 fn load_writers(path: &Path) -> Result<Writers, InvalidSettings> {

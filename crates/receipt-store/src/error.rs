@@ -7,6 +7,7 @@ use cl_wire::field_path::FieldPath;
 use cl_wire::status::StatusBuilder;
 use tonic::{Code, Status};
 
+use crate::cosigning::CosigningFailed;
 use crate::pin::PinFailed;
 
 /// After what time an unavailable store is worth another try.
@@ -69,6 +70,9 @@ pub enum Error {
     /// The pins cannot be read or written; what the call asked for may or may not be there.
     #[error("the pins are unavailable: {0}")]
     Unpinned(#[from] PinFailed),
+    /// No quorum of witnesses cosigns; what the call asked for may or may not be there.
+    #[error("the log is not cosigned: {0}")]
+    Uncosigned(#[from] CosigningFailed),
     /// A stored record is not what was written, or the log is not what its pin says.
     #[error("the store is damaged: {0}")]
     Corrupt(&'static str),
@@ -80,7 +84,10 @@ pub enum Error {
 impl Error {
     /// Operators need the cause of what callers cannot help; the span around it has the call's ids.
     pub(crate) fn log(&self) {
-        if matches!(self, Self::Unavailable(_) | Self::Unpinned(_)) {
+        if matches!(
+            self,
+            Self::Unavailable(_) | Self::Unpinned(_) | Self::Uncosigned(_)
+        ) {
             tracing::warn!(error = %self, cause = cause(self), "call failed");
         } else if matches!(self, Self::Corrupt(_) | Self::Internal(_)) {
             tracing::error!(error = %self, "call failed");
@@ -194,6 +201,7 @@ impl From<Error> for Status {
             | Error::Draining
             | Error::Unavailable(_)
             | Error::Unpinned(_)
+            | Error::Uncosigned(_)
             | Error::Corrupt(_)
             | Error::Internal(_) => None,
         };
@@ -250,7 +258,7 @@ fn public(error: &Error) -> (Code, &'static str, &'static str) {
             "RATE_LIMITED",
             "too many calls wait",
         ),
-        Error::Draining | Error::Unavailable(_) | Error::Unpinned(_) => (
+        Error::Draining | Error::Unavailable(_) | Error::Unpinned(_) | Error::Uncosigned(_) => (
             Code::Unavailable,
             "RECEIPT_STORE_UNAVAILABLE",
             "the receipt store cannot take receipts now",

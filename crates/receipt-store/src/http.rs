@@ -95,7 +95,7 @@ impl Reader {
             return Ok(None);
         };
         if path == CHECKPOINT {
-            return Ok(Some(File::Checkpoint(tree.checkpoint().to_owned())));
+            return Ok(Some(File::Checkpoint(tree.published().to_string())));
         }
         let is_in_tree = |tile: Tile| {
             let newest = Tile::in_tree(tree.size(), tile.level(), tile.index());

@@ -50,6 +50,7 @@ pub mod check;
 pub mod committer;
 pub mod config;
 pub mod core;
+pub mod cosigning;
 pub mod error;
 pub mod grpc;
 pub mod http;
@@ -58,6 +59,7 @@ pub mod page_token;
 pub mod pin;
 pub mod reader;
 pub mod store;
+pub mod witness;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,6 +79,7 @@ use crate::committer::{Committer, Metrics, Writer};
 use crate::core::command::Rules;
 use crate::core::kept::Kept;
 use crate::core::trees::LogKey;
+use crate::cosigning::Cosigning;
 use crate::error::Error;
 use crate::grpc::Service;
 use crate::page_token::PageTokens;
@@ -102,6 +105,10 @@ pub struct Deps {
     pub store: Arc<dyn Store>,
     /// Where the newest checkpoints are kept apart from it.
     pub pin: Arc<dyn Pin>,
+    /// Whether a log whose pin is lost is pinned as it is.
+    pub adopts_lost_pins: bool,
+    /// Who cosigns checkpoints.
+    pub cosigning: Cosigning,
     /// The key that signs checkpoints.
     pub log_key: LogKey,
     /// Whose store this is, and who may write to it.
@@ -160,10 +167,10 @@ pub fn assemble(deps: Deps) -> Result<App, BuildError> {
 
 /// Checks what is stored, and starts the committer.
 pub fn start(deps: Deps) -> Result<Service, BuildError> {
-    let kept = Arc::new(Kept::new(deps.log_key, deps.pin));
+    let kept = Arc::new(Kept::new(deps.log_key, deps.pin, deps.cosigning));
     let reader = Reader::new(Arc::clone(&deps.store), Arc::clone(&kept));
     reader.check_tails()?;
-    reader.check_pins()?;
+    reader.check_pins(deps.adopts_lost_pins)?;
     let token_key = deps.store.get(&Slot::TokenKey)?;
     let token_key = token_key.ok_or(Error::Corrupt("the key of page tokens is missing"))?;
     let rules = Arc::new(deps.rules);

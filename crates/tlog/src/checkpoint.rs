@@ -136,6 +136,11 @@ impl SignedCheckpoint {
         self.note.add(signature)
     }
 
+    /// The good cosignatures of these witnesses, at least their quorum.
+    pub fn cosignatures(&self, witnesses: &Witnesses) -> Result<Vec<Cosignature>, Error> {
+        witnesses.verify(self)
+    }
+
     /// Checks that it is a checkpoint of this log by one of the log's keys, and that a quorum of
     /// witnesses cosigned it. A wrong signature that names one of these keys is refused.
     pub fn verify(

@@ -32,12 +32,12 @@ impl Cosignature {
     }
 }
 
-/// The witnesses that are trusted, and how many of them must have cosigned. The default trusts none
-/// and needs none.
+/// The witnesses that are trusted, and which of them must have cosigned. The default trusts none and
+/// needs none.
 #[derive(Clone, Debug, Default)]
 pub struct Witnesses {
     keys: Vec<VerifierKey>,
-    quorum: usize,
+    quorum: Quorum,
 }
 
 impl Witnesses {
@@ -49,13 +49,24 @@ impl Witnesses {
         if different.len() < keys.len() || quorum > keys.len() || !keys.iter().all(cosigning) {
             return Err(Error::InvalidWitnesses);
         }
+        let quorum = Quorum::Group {
+            threshold: quorum,
+            members: (0..keys.len()).map(Quorum::Witness).collect(),
+        };
         Ok(Self { keys, quorum })
+    }
+
+    /// Cosigning keys, each once, and a quorum of them by their places.
+    pub(crate) const fn by(keys: Vec<VerifierKey>, quorum: Quorum) -> Self {
+        Self { keys, quorum }
     }
 
     /// The cosignatures of the trusted witnesses, all of them good and at least the quorum.
     pub(crate) fn verify(&self, signed: &SignedCheckpoint) -> Result<Vec<Cosignature>, Error> {
         let keys: Vec<&dyn Verifier> = self.keys.iter().map(|key| key as &dyn Verifier).collect();
         let good = signed.note().good(&keys)?;
+        let place = |signature: &&Signature| self.keys.iter().position(|it| signature.names(it));
+        let places: BTreeSet<_> = good.iter().filter_map(place).collect();
         let cosignatures: Vec<_> = good
             .into_iter()
             .filter_map(|signature| {
@@ -64,11 +75,60 @@ impl Witnesses {
                 Some(Cosignature { witness, timestamp })
             })
             .collect();
-        let (found, quorum) = (cosignatures.len(), self.quorum);
-        if found < quorum {
-            return Err(Error::QuorumNotReached { found, quorum });
+        if !self.quorum.is_reached(&places) {
+            return Err(Error::QuorumNotReached {
+                found: cosignatures.len(),
+                quorum: self.quorum.fewest(),
+            });
         }
         Ok(cosignatures)
+    }
+}
+
+/// Who must have cosigned: one witness, or so many members of a group.
+#[derive(Clone, Debug)]
+pub(crate) enum Quorum {
+    /// The witness at a place.
+    Witness(usize),
+    /// At least `threshold` of the members.
+    Group {
+        /// How many; nobody is needed for 0.
+        threshold: usize,
+        /// Witnesses and groups.
+        members: Vec<Self>,
+    },
+}
+
+impl Quorum {
+    fn is_reached(&self, cosigned: &BTreeSet<usize>) -> bool {
+        match self {
+            Self::Witness(witness) => cosigned.contains(witness),
+            Self::Group { threshold, members } => {
+                let reached = members.iter().filter(|member| member.is_reached(cosigned));
+                reached.take(*threshold).count() == *threshold
+            }
+        }
+    }
+
+    /// How many witnesses can reach it.
+    fn fewest(&self) -> usize {
+        match self {
+            Self::Witness(_) => 1,
+            Self::Group { threshold, members } => {
+                let mut fewest: Vec<_> = members.iter().map(Self::fewest).collect();
+                fewest.sort_unstable();
+                fewest.iter().take(*threshold).sum()
+            }
+        }
+    }
+}
+
+impl Default for Quorum {
+    fn default() -> Self {
+        Self::Group {
+            threshold: 0,
+            members: Vec::new(),
+        }
     }
 }
 

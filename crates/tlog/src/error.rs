@@ -23,6 +23,8 @@ pub enum Form {
     ProofFile,
     /// The body of an `add-checkpoint` request.
     AddCheckpoint,
+    /// The answer of a witness.
+    WitnessAnswer,
 }
 
 impl fmt::Display for Form {
@@ -35,6 +37,7 @@ impl fmt::Display for Form {
             Self::Checkpoint => "checkpoint",
             Self::ProofFile => "proof file",
             Self::AddCheckpoint => "add-checkpoint request",
+            Self::WitnessAnswer => "witness answer",
         })
     }
 }
@@ -92,12 +95,18 @@ pub enum Error {
     /// The witnesses cannot reach the quorum, are not cosigning keys, or one key is there twice.
     #[error("the witnesses and their quorum do not fit")]
     InvalidWitnesses,
+    /// The policy is too long, or one of its lines is wrong.
+    #[error("line {line} of the policy is wrong")]
+    Policy {
+        /// The line, from 1; the one behind the last if something is missing.
+        line: usize,
+    },
     /// Fewer witnesses cosigned than the quorum.
-    #[error("{found} of {quorum} witnesses cosigned")]
+    #[error("{found} witnesses cosigned, and no quorum of {quorum}")]
     QuorumNotReached {
         /// How many did.
         found: usize,
-        /// How many are needed.
+        /// How many can be enough.
         quorum: usize,
     },
     /// The signer made no signature.
@@ -123,6 +132,8 @@ impl Error {
             Self::Malformed(Form::Checkpoint) => "malformed_checkpoint",
             Self::Malformed(Form::ProofFile) => "malformed_proof_file",
             Self::Malformed(Form::AddCheckpoint) => "malformed_add_checkpoint",
+            Self::Malformed(Form::WitnessAnswer) => "malformed_witness_answer",
+            Self::Policy { .. } => "malformed_policy",
             Self::UnknownAlgorithm(_) => "unknown_algorithm",
             Self::OriginMismatch => "origin_mismatch",
             Self::Unsigned => "unsigned",

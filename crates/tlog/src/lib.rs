@@ -5,7 +5,7 @@
 //! An append-only list of entries that anyone can check: a Merkle tree (RFC 9162 section 2.1), served
 //! as tiles (c2sp.org/tlog-tiles), whose size and root are signed in checkpoints
 //! (c2sp.org/tlog-checkpoint) as notes (c2sp.org/signed-note) that witnesses can cosign
-//! (c2sp.org/tlog-cosignature, c2sp.org/tlog-witness). [`Edge`] appends, [`Prover`] proves from tiles,
+//! (c2sp.org/tlog-cosignature, c2sp.org/tlog-witness), as a policy asks (c2sp.org/tlog-policy). [`Edge`] appends, [`Prover`] proves from tiles,
 //! [`ProofFile`] is verified offline (c2sp.org/tlog-proof). The crate has no clock, no I/O and no idea
 //! of what an entry is.
 //!
@@ -41,6 +41,7 @@ mod hash;
 mod key;
 mod merkle;
 mod note;
+mod policy;
 mod proof;
 mod prover;
 mod reader;
@@ -58,8 +59,9 @@ pub use hash::{HASH_BYTES, Hash};
 pub use key::{Algorithm, Ed25519Signer, KeyId, KeyName, Signer, Verifier, VerifierKey};
 pub use merkle::{verify_consistency, verify_inclusion};
 pub use note::{MAX_NOTE_BYTES, MAX_SIGNATURES, Note, Signature};
+pub use policy::{MAX_POLICY_BYTES, NamedWitness, Policy};
 pub use proof::{MAX_PROOF_FILE_BYTES, ProofFile};
 pub use prover::Prover;
 pub use reader::TileReader;
 pub use tile::{TILE_WIDTH, Tile, TilePath};
-pub use witness::{AddCheckpoint, MAX_ADD_CHECKPOINT_BYTES};
+pub use witness::{AddCheckpoint, MAX_ADD_CHECKPOINT_BYTES, MAX_ANSWER_BYTES, WitnessAnswer};

@@ -145,6 +145,8 @@ impl Appending {
         let service = cl_receipt_store::start(cl_receipt_store::Deps {
             store: open_store(sealed, &ids).expect("a receipt store"),
             pin: Arc::new(FolderPin::open(pins).expect("a pin folder")),
+            adopts_lost_pins: false,
+            cosigning: cl_receipt_store::cosigning::Cosigning::default(),
             log_key: log_key(),
             rules: receipt_rules(),
             clock,

@@ -169,6 +169,8 @@ impl Starting {
         let app = cl_receipt_store::assemble(cl_receipt_store::Deps {
             store: cl_receipt_store::open_store(sealed, &self.ids).expect("a receipt store"),
             pin: Arc::new(FolderPin::open(pins).expect("a pin folder")),
+            adopts_lost_pins: false,
+            cosigning: cl_receipt_store::cosigning::Cosigning::default(),
             log_key: log_key(),
             rules: receipt_rules(),
             clock: Arc::clone(&self.clock),

@@ -1,10 +1,11 @@
-//! The newest tree of each log, and what of it is pinned. Only what is pinned is shown.
+//! The newest tree of each log, and what of it is pinned and cosigned. Only that is shown.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::routing::Tenant;
 use super::trees::{LogKey, Tree, log_record};
+use crate::cosigning::{Cosigning, CosigningFailed, NotCosigned};
 use crate::error::Error;
 use crate::pin::{NotAdvanced, Pin};
 use crate::store::Store;
@@ -18,22 +19,36 @@ const ATTEMPTS: usize = 8;
 const ROLLBACK: Error = Error::Corrupt("rollback: a log ends before its pin");
 const FORK: Error = Error::Corrupt("fork: a log does not lead from its pin to its end");
 const FOREIGN: Error = Error::Corrupt("a pin was not signed by the log's key");
+const UNPINNED: Error = Error::Corrupt("the pin of a log is missing");
 
-/// The trees of all logs and their pins.
+/// The trees of all logs, their pins and cosignatures.
 pub struct Kept {
     key: LogKey,
     pin: Arc<dyn Pin>,
+    cosigning: Cosigning,
+    memory: Mutex<Memory>,
+}
+
+#[derive(Default)]
+struct Memory {
     /// Trees that were read or written before, so that they need not be read again.
-    trees: Mutex<BTreeMap<Tenant, Tree>>,
+    trees: BTreeMap<Tenant, Tree>,
+    /// The newest tree of each log that is pinned and cosigned.
+    shown: BTreeMap<Tenant, Tree>,
+    /// Logs whose pin was seen: it cannot be gone later.
+    pinned: BTreeSet<Tenant>,
+    /// Logs whose newest checkpoint no quorum would cosign when it was last asked.
+    uncosigned: BTreeSet<Tenant>,
 }
 
 impl Kept {
     /// Keeps nothing yet.
-    pub fn new(key: LogKey, pin: Arc<dyn Pin>) -> Self {
+    pub fn new(key: LogKey, pin: Arc<dyn Pin>, cosigning: Cosigning) -> Self {
         Self {
             key,
             pin,
-            trees: Mutex::default(),
+            cosigning,
+            memory: Mutex::default(),
         }
     }
 
@@ -47,10 +62,20 @@ impl Kept {
         &*self.pin
     }
 
+    /// Fails while the pins cannot be written, or witnesses do not answer.
+    pub fn probe(&self, store: &dyn Store) -> Result<(), Error> {
+        self.pin.probe()?;
+        let uncosigned = self.lock().uncosigned.clone();
+        for tenant in &uncosigned {
+            self.cover(store, tenant)?;
+        }
+        Ok(())
+    }
+
     /// The tree of a tenant as it is stored. One that was kept counts while its checkpoint is the
     /// stored one.
     pub fn load(&self, store: &dyn Store, tenant: &Tenant) -> Result<Option<Tree>, Error> {
-        let kept = self.lock().get(tenant).cloned();
+        let kept = self.lock().trees.get(tenant).cloned();
         if let Some(tree) = kept {
             let record = log_record(store, tenant)?;
             if record.is_some_and(|record| record.checkpoint == tree.checkpoint()) {
@@ -66,21 +91,40 @@ impl Kept {
 
     /// Keeps a tree that is durable.
     pub fn keep(&self, tenant: Tenant, tree: Tree) {
-        let mut trees = self.lock();
-        if trees.len() >= MAX_KEPT && !trees.contains_key(&tenant) {
-            trees.clear();
-        }
-        trees.insert(tenant, tree.settled());
+        insert(&mut self.lock().trees, tenant, tree.settled());
     }
 
-    /// The tree of a tenant as it is stored, once its pin has it too.
+    /// The tree of a tenant as it is stored, once its pin has it and a quorum has cosigned it.
     ///
     /// # Errors
     ///
-    /// [`Error::Corrupt`] when the tree does not go on from the pin: its end was lost, another store
-    /// went on from the same data, or the pin is not the log's. [`Error::Unpinned`] while the pin
-    /// cannot be read or written.
+    /// [`Error::Corrupt`] when the tree does not go on from the pin or from what witnesses have seen:
+    /// its end was lost, another store went on from the same data, the pin is not the log's, or it is
+    /// gone. [`Error::Unpinned`] while the pin cannot be read or written, [`Error::Uncosigned`] while
+    /// no quorum answers.
     pub fn cover(&self, store: &dyn Store, tenant: &Tenant) -> Result<Option<Tree>, Error> {
+        for _ in 0..ATTEMPTS {
+            let Some(tree) = self.pinned(store, tenant, Missing::Refuse)? else {
+                return Ok(None);
+            };
+            if let Some(tree) = self.cosigned(store, tenant, tree)? {
+                return Ok(Some(tree));
+            }
+        }
+        Err(Error::Busy)
+    }
+
+    /// Pins the tree of a tenant as it is stored, also where it had a pin that is lost.
+    pub fn adopt(&self, store: &dyn Store, tenant: &Tenant) -> Result<(), Error> {
+        self.pinned(store, tenant, Missing::Adopt).map(|_| ())
+    }
+
+    fn pinned(
+        &self,
+        store: &dyn Store,
+        tenant: &Tenant,
+        missing: Missing,
+    ) -> Result<Option<Tree>, Error> {
         let origin = self.key.origin(tenant);
         for _ in 0..ATTEMPTS {
             // The pin first: a log that another replica appends to is then never behind it.
@@ -90,21 +134,33 @@ impl Kept {
                 return pinned.map_or(Ok(None), |_| Err(ROLLBACK));
             };
             if pinned.as_deref() == Some(tree.checkpoint()) {
+                self.lock().pinned.insert(tenant.clone());
                 return Ok(Some(tree));
             }
-            if let Some(text) = &pinned {
-                let pinned = self.key.read(tenant, text)?.ok_or(FOREIGN)?;
-                let pinned = pinned.checkpoint();
-                if pinned.size() > tree.size() {
-                    return Err(ROLLBACK);
+            match &pinned {
+                Some(text) => {
+                    let pinned = self.key.read(tenant, text)?.ok_or(FOREIGN)?;
+                    let pinned = pinned.checkpoint();
+                    if pinned.size() > tree.size() {
+                        return Err(ROLLBACK);
+                    }
+                    if !tree.extends(pinned, store, tenant)? {
+                        return Err(FORK);
+                    }
                 }
-                if !tree.extends(pinned, store, tenant)? {
-                    return Err(FORK);
+                None => {
+                    let had_one = tree.was_pinned() || self.lock().pinned.contains(tenant);
+                    if had_one && missing == Missing::Refuse {
+                        return Err(UNPINNED);
+                    }
                 }
             }
             let advanced = (self.pin).advance(&origin, pinned.as_deref(), tree.checkpoint());
             match advanced {
-                Ok(()) => return Ok(Some(tree)),
+                Ok(()) => {
+                    self.lock().pinned.insert(tenant.clone());
+                    return Ok(Some(tree));
+                }
                 Err(NotAdvanced::Moved) => {}
                 Err(NotAdvanced::Failed(error)) => return Err(error.into()),
             }
@@ -112,26 +168,96 @@ impl Kept {
         Err(Error::Busy)
     }
 
-    /// A tree that may be shown and has at least `size` entries: the stored one, or while the pin
-    /// cannot be written the pinned one.
+    /// A pinned tree with the cosignatures of a quorum; none if the log has grown meanwhile.
+    fn cosigned(
+        &self,
+        store: &dyn Store,
+        tenant: &Tenant,
+        mut tree: Tree,
+    ) -> Result<Option<Tree>, Error> {
+        if self.lacks_cosignatures(&tree) {
+            let cosigned = self.cosigning.cosign(tenant, &tree, store);
+            let mut memory = self.lock();
+            if cosigned.is_err() {
+                memory.uncosigned.insert(tenant.clone());
+            } else {
+                memory.uncosigned.remove(tenant);
+            }
+            drop(memory);
+            match cosigned {
+                Ok(cosigned) => tree.publish(cosigned),
+                Err(NotCosigned::Ahead(size)) => {
+                    // Whatever a witness has seen was stored before it was asked.
+                    let newest = self.load(store, tenant)?;
+                    if newest.is_none_or(|newest| newest.size() < size) {
+                        return Err(ROLLBACK);
+                    }
+                    return Ok(None);
+                }
+                Err(NotCosigned::Inconsistent) => return Err(FORK),
+                Err(NotCosigned::Failed(error)) => return Err(Error::Uncosigned(error)),
+                Err(NotCosigned::Unproven(error)) => return Err(error),
+            }
+            self.keep(tenant.clone(), tree.clone());
+        }
+        insert(&mut self.lock().shown, tenant.clone(), tree.clone());
+        Ok(Some(tree))
+    }
+
+    /// A tree that may be shown and has at least `size` entries: the stored one, or while it cannot be
+    /// pinned or cosigned an older one that is.
     pub fn shown(
         &self,
         store: &dyn Store,
         tenant: &Tenant,
         size: u64,
     ) -> Result<Option<Tree>, Error> {
-        let unpinned = match self.cover(store, tenant) {
-            Err(Error::Unpinned(error)) => error,
-            covered => return covered,
+        let (tree, newer) = match self.pinned(store, tenant, Missing::Refuse) {
+            Ok(Some(tree)) => (tree, Error::Uncosigned(CosigningFailed::Pending)),
+            Ok(None) => return Ok(None),
+            Err(unpinned @ Error::Unpinned(_)) => {
+                let Some(text) = self.pin.read(&self.key.origin(tenant))? else {
+                    return Err(unpinned);
+                };
+                (Tree::at(text, store, &self.key, tenant)?, unpinned)
+            }
+            Err(error) => return Err(error),
         };
-        let pinned = self.pin.read(&self.key.origin(tenant))?;
-        let pinned = pinned.map(|text| Tree::at(text, store, &self.key, tenant));
-        let tree = pinned.transpose()?.filter(|tree| tree.size() >= size);
-        Ok(Some(tree.ok_or(unpinned)?))
+        let shown = self.lock().shown.get(tenant).cloned();
+        let tree = match shown.filter(|shown| shown.size() >= size) {
+            // The call that grew the log asks the witnesses; a reader need not.
+            Some(shown) if self.lacks_cosignatures(&tree) => shown,
+            _ => {
+                let cosigned = self.cosigned(store, tenant, tree)?;
+                cosigned.ok_or(Error::Busy)?
+            }
+        };
+        if tree.size() < size {
+            return Err(newer);
+        }
+        Ok(Some(tree))
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Tenant, Tree>> {
-        // No code under this lock leaves half a change behind.
-        self.trees.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lacks_cosignatures(&self, tree: &Tree) -> bool {
+        self.cosigning.has_witnesses() && !tree.is_cosigned()
     }
+
+    fn lock(&self) -> MutexGuard<'_, Memory> {
+        // No code under this lock leaves half a change behind.
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What to do with a log whose pin is gone.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Missing {
+    Refuse,
+    Adopt,
+}
+
+fn insert(trees: &mut BTreeMap<Tenant, Tree>, tenant: Tenant, tree: Tree) {
+    if trees.len() >= MAX_KEPT && !trees.contains_key(&tenant) {
+        trees.clear();
+    }
+    trees.insert(tenant, tree);
 }

@@ -26,6 +26,9 @@ pub struct LogRecord {
     /// The signed checkpoint over all of its entries.
     #[prost(string, tag = "1")]
     pub checkpoint: String,
+    /// Whether an earlier tree was pinned before this one was stored: then there is a pin.
+    #[prost(bool, tag = "2")]
+    pub was_pinned: bool,
 }
 
 /// That a tenant has a log.

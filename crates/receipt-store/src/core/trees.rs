@@ -6,8 +6,8 @@ use std::fmt;
 use cl_model::key::SigningKey;
 use cl_model::leaf;
 use cl_tlog::{
-    Appended, Checkpoint, Edge, Entry, Error as TreeError, KeyName, ProofFile, Prover, ReadError,
-    SignedCheckpoint, Signer, Tile, TileReader, VerifierKey, Witnesses,
+    Appended, Checkpoint, Edge, Entry, Error as TreeError, Hash, KeyName, ProofFile, Prover,
+    ReadError, SignedCheckpoint, Signer, Tile, TileReader, VerifierKey, Witnesses,
 };
 use prost::Message;
 
@@ -107,7 +107,10 @@ pub struct Tree {
     edge: Edge,
     /// What this tree has that the stored one has not yet.
     appended: Option<Appended>,
+    /// The signed checkpoint, and the cosignatures that were asked for.
     checkpoint: SignedCheckpoint,
+    is_cosigned: bool,
+    was_pinned: bool,
     text: String,
 }
 
@@ -119,9 +122,13 @@ impl Tree {
     /// [`Error::Corrupt`] when the checkpoint is not signed by the log's key, or the stored tiles do
     /// not lead to its root.
     pub fn load(store: &dyn Store, key: &LogKey, tenant: &Tenant) -> Result<Option<Self>, Error> {
-        let record = log_record(store, tenant)?;
-        let tree = record.map(|record| Self::at(record.checkpoint, store, key, tenant));
-        tree.transpose()
+        let Some(record) = log_record(store, tenant)? else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            was_pinned: record.was_pinned,
+            ..Self::at(record.checkpoint, store, key, tenant)?
+        }))
     }
 
     /// The tree of a checkpoint, from the stored tiles, which may have grown since.
@@ -143,6 +150,8 @@ impl Tree {
             edge,
             appended: None,
             checkpoint: signed,
+            is_cosigned: false,
+            was_pinned: true,
             text,
         })
     }
@@ -154,11 +163,20 @@ impl Tree {
         store: &dyn Store,
         tenant: &Tenant,
     ) -> Result<bool, Error> {
-        let proof = self.proofs(store, tenant).prover.consistency(old.size());
+        let proof = self.consistency(old.size(), store, tenant)?;
         let checkpoint = self.checkpoint.checkpoint();
-        Ok(checkpoint
-            .verify_consistency(old, &proof.map_err(unread)?)
-            .is_ok())
+        Ok(checkpoint.verify_consistency(old, &proof).is_ok())
+    }
+
+    /// The proof that it begins with the tree of an older size.
+    pub fn consistency(
+        &self,
+        old_size: u64,
+        store: &dyn Store,
+        tenant: &Tenant,
+    ) -> Result<Vec<Hash>, Error> {
+        let proof = self.proofs(store, tenant).prover.consistency(old_size);
+        proof.map_err(unread)
     }
 
     /// The tree, without what only the group that grew it needs.
@@ -174,9 +192,40 @@ impl Tree {
         self.edge.size()
     }
 
-    /// The signed checkpoint over them.
+    /// The signed checkpoint over them, without cosignatures.
     pub fn checkpoint(&self) -> &str {
         &self.text
+    }
+
+    /// The signed checkpoint as it is shown, with the cosignatures that it has.
+    pub fn published(&self) -> &SignedCheckpoint {
+        &self.checkpoint
+    }
+
+    /// Whether the published checkpoint has the cosignatures of a quorum.
+    pub fn is_cosigned(&self) -> bool {
+        self.is_cosigned
+    }
+
+    /// Whether a tree of this log was pinned before this one was stored.
+    pub fn was_pinned(&self) -> bool {
+        self.was_pinned
+    }
+
+    /// Publishes the checkpoint with the cosignatures of a quorum.
+    pub(super) fn publish(&mut self, cosigned: SignedCheckpoint) {
+        self.checkpoint = cosigned;
+        self.is_cosigned = true;
+    }
+
+    /// Takes over what the same tree was given when it was pinned and cosigned, or the newer one.
+    pub(crate) fn cover(&mut self, covered: Self) {
+        if covered.text == self.text {
+            self.checkpoint = covered.checkpoint;
+            self.is_cosigned = covered.is_cosigned;
+        } else {
+            *self = covered;
+        }
     }
 
     /// The edge, to go on from.
@@ -201,12 +250,15 @@ impl Tree {
 
     /// The tree with entries behind the others, and its records.
     fn grow(
-        edge: &Edge,
+        stored: Option<Self>,
         leaves: &[[u8; leaf::LEAF_BYTES]],
         key: &LogKey,
         tenant: &Tenant,
         changes: &mut BTreeMap<Slot, Option<Vec<u8>>>,
     ) -> Result<Self, Error> {
+        // What is grown was pinned before.
+        let was_pinned = stored.is_some();
+        let edge = stored.map_or_else(Edge::default, |tree| tree.edge);
         let entries = leaves.iter().map(|leaf| Entry::new(leaf));
         let entries = entries.collect::<Result<Vec<_>, _>>();
         let appended = entries.and_then(|entries| edge.append(&entries));
@@ -217,12 +269,15 @@ impl Tree {
         let checkpoint = key.sign(tenant, appended.edge())?;
         let record = LogRecord {
             checkpoint: checkpoint.to_string(),
+            was_pinned,
         };
         changes.insert(Slot::Log(tenant.clone()), Some(record.encode_to_vec()));
         Ok(Self {
             edge: appended.edge().clone(),
             appended: Some(appended),
             checkpoint,
+            is_cosigned: false,
+            was_pinned,
             text: record.checkpoint,
         })
     }
@@ -318,8 +373,7 @@ impl Growth {
             .into_iter()
             .filter(|(_, added)| !added.leaves.is_empty());
         let trees = grown.map(|(tenant, added)| {
-            let edge = added.stored.map_or_else(Edge::default, |tree| tree.edge);
-            let tree = Tree::grow(&edge, &added.leaves, key, &tenant, changes)?;
+            let tree = Tree::grow(added.stored, &added.leaves, key, &tenant, changes)?;
             Ok((tenant, tree))
         });
         trees.collect()

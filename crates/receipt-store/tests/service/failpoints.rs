@@ -248,6 +248,18 @@ impl Pin for FailingPin {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MemoryPin(Arc<Mutex<BTreeMap<String, String>>>);
 
+impl MemoryPin {
+    /// Loses a pin, as no store does.
+    pub(crate) fn lose(&self, origin: &str) {
+        self.0.lock().unwrap().remove(origin).expect("a pin");
+    }
+
+    /// The pins as they are now, apart from these.
+    pub(crate) fn copy(&self) -> Self {
+        Self(Arc::new(Mutex::new(self.0.lock().unwrap().clone())))
+    }
+}
+
 impl Pin for MemoryPin {
     fn read(&self, origin: &str) -> Result<Option<String>, PinFailed> {
         Ok(self.0.lock().unwrap().get(origin).cloned())

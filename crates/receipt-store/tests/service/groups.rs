@@ -12,6 +12,7 @@ use cl_receipt_store::core::kept::Kept;
 use cl_receipt_store::core::members::Members;
 use cl_receipt_store::core::routing::{OperationId, Routing, Tenant};
 use cl_receipt_store::core::writers::Writers;
+use cl_receipt_store::cosigning::Cosigning;
 use cl_receipt_store::error::Error;
 use cl_receipt_store::open_store;
 use serde_json::{Value, json};
@@ -38,7 +39,11 @@ impl Store {
         let ids: Arc<dyn Ids> = Arc::new(SeededIds::new(1, Arc::clone(&injected)));
         let writer = Writer {
             store: open_store(sealed(engine.clone()), &ids).unwrap(),
-            kept: Arc::new(Kept::new(log_key(), Arc::new(MemoryPin::default()))),
+            kept: Arc::new(Kept::new(
+                log_key(),
+                Arc::new(MemoryPin::default()),
+                Cosigning::default(),
+            )),
             rules: Arc::new(rules(WRITERS)),
             clock: injected,
             ids,
@@ -62,14 +67,7 @@ impl Store {
     fn consume(&self, number: u64) -> Command {
         let actor = json!({"actor": "urn:cl:policy-engine:x"});
         let members = parsed(&with(consumption(number), actor));
-        let call = call(number);
-        let receipt = members.finish(&call.routing.operation_id).unwrap();
-        Command::Append {
-            authorized: self.writer.rules.authorize(&call.writer, &receipt).unwrap(),
-            call,
-            receipt: Box::new(receipt),
-            by_consumer: false,
-        }
+        append(&members, number, &self.writer.rules)
     }
 
     /// An intent whose deadline is as many milliseconds away as its number.
@@ -93,18 +91,18 @@ impl Store {
     }
 }
 
-fn rules(writers: &str) -> Rules {
+pub(crate) fn rules(writers: &str) -> Rules {
     Rules {
         own_id: id(STORE).parse().unwrap(),
         writers: Writers::parse(writers.as_bytes()).unwrap(),
     }
 }
 
-fn parsed(members: &Value) -> Members {
+pub(crate) fn parsed(members: &Value) -> Members {
     Members::parse(&bytes(members)).unwrap()
 }
 
-fn call(number: u64) -> Call {
+pub(crate) fn call(number: u64) -> Call {
     Call {
         writer: id(ENGINE).parse().unwrap(),
         routing: Routing {
@@ -113,6 +111,18 @@ fn call(number: u64) -> Call {
             subject_tag: None,
         },
         content: Digest::of_bytes(&number.to_be_bytes()),
+    }
+}
+
+/// The command that appends a receipt.
+pub(crate) fn append(members: &Members, number: u64, rules: &Rules) -> Command {
+    let call = call(number);
+    let receipt = members.clone().finish(&call.routing.operation_id).unwrap();
+    Command::Append {
+        authorized: rules.authorize(&call.writer, &receipt).unwrap(),
+        call,
+        receipt: Box::new(receipt),
+        by_consumer: false,
     }
 }
 

@@ -27,7 +27,9 @@ mod refusals;
 mod requests;
 mod rounds;
 mod roundtrip;
+mod schedules;
 #[path = "../../../kv/tests/rocks/small_disk.rs"]
 mod small_disk;
 mod supersedes;
 mod support;
+mod witnesses;

@@ -37,7 +37,7 @@ fn set_pin(pin: &MemoryPin, text: &str) {
 }
 
 /// The data as they are now, apart from the store that goes on.
-fn copy_of(engine: &MemoryEngine) -> MemoryEngine {
+pub(crate) fn copy_of(engine: &MemoryEngine) -> MemoryEngine {
     let entries = engine.scan(&Scan::new([], usize::MAX)).unwrap();
     let batch = entries
         .into_iter()
@@ -125,6 +125,7 @@ async fn data_that_went_on_by_themselves_are_refused_as_a_fork() {
     for number in 4..6 {
         let alone = World {
             engine: copy.clone(),
+            adopts_lost_pins: true,
             ..World::new()
         };
         let store = alone.start().await;
@@ -169,6 +170,49 @@ async fn a_pin_that_the_log_did_not_sign_is_refused() {
     }
     set_pin(&world.pin, &newest);
     world.start().await;
+}
+
+#[tokio::test]
+async fn a_pin_that_is_lost_is_not_taken_anew() {
+    let (mut world, store) = filled(2).await;
+    let writer = &mut world.client(store.addr, ENGINE);
+    let reader = &mut world.client(store.addr, GATEWAY);
+    let known = writer.append(append(1)).await.unwrap().into_inner();
+    let known = known.entry.unwrap().receipt_ref;
+    world.pin.lose(&acme());
+    let damaged = refused(Code::DataLoss, "STORE_CORRUPT");
+    assert_eq!(refusal(writer.append(append(3)).await), damaged);
+    assert_eq!(
+        refusal(reader.get_receipt(get("acme", &known)).await),
+        damaged
+    );
+    assert_eq!(pinned(&world), 0);
+    store.end().await;
+    let refused = world.refuses_to_start().to_string();
+    assert!(refused.contains("pin of a log is missing"), "{refused}");
+    // An operator who looked into it has it pinned again, once.
+    world.adopts_lost_pins = true;
+    world.start().await.end().await;
+    assert_eq!(pinned(&world), 2);
+    world.adopts_lost_pins = false;
+    let store = world.start().await;
+    let writer = &mut world.client(store.addr, ENGINE);
+    writer.append(append(3)).await.unwrap();
+    assert_eq!(pinned(&world), 3);
+}
+
+#[tokio::test]
+async fn adopting_lost_pins_forgives_nothing_else() {
+    let (mut world, store) = filled(2).await;
+    let earlier = copy_of(&world.engine);
+    let writer = &mut world.client(store.addr, ENGINE);
+    writer.append(append(3)).await.unwrap();
+    store.end().await;
+    world.adopts_lost_pins = true;
+    let mut older = on(&world, earlier);
+    older.adopts_lost_pins = true;
+    let refused = older.refuses_to_start().to_string();
+    assert!(refused.contains("rollback"), "{refused}");
 }
 
 #[tokio::test]

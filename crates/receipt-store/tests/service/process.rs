@@ -64,6 +64,10 @@ impl Home {
             .env("CL_LOG_FILTER", "trace")
             .stderr(Stdio::piped())
             .kill_on_drop(true);
+        let policy = self.dir.path().join("witnesses.policy");
+        if policy.exists() {
+            command.env("CL_WITNESS_POLICY", policy);
+        }
         command
     }
 

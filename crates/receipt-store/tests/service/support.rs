@@ -34,6 +34,7 @@ use zeroize::Zeroizing;
 
 use crate::failpoints::{Failing, FailingPin, Failpoints, MemoryPin};
 use crate::pki::{Authority, id};
+use crate::witnesses::TestWitnesses;
 
 pub(crate) type Client = ReceiptServiceClient<PeerChannel>;
 
@@ -87,10 +88,19 @@ pub(crate) fn log_key() -> LogKey {
     LogKey::new(signing_key(), TRUST_DOMAIN)
 }
 
+/// The verifier key of a tenant's log.
+pub(crate) fn verifier_key(public_key: [u8; 32], tenant: &str) -> VerifierKey {
+    let name = KeyName::new(&leaf::origin(TRUST_DOMAIN, tenant)).unwrap();
+    VerifierKey::new(name, Algorithm::Ed25519, public_key)
+}
+
+pub(crate) fn log_public_key() -> [u8; 32] {
+    *signing_key().public_key().as_bytes()
+}
+
 /// Checks offline that a receipt is in the log of a tenant, and gives the checkpoint that says so.
 pub(crate) fn verify_proof(tenant: &str, receipt: &[u8], proof: &str) -> Checkpoint {
-    let public_key = *signing_key().public_key().as_bytes();
-    verify_proof_by(public_key, tenant, receipt, proof)
+    verify_proof_by(log_public_key(), tenant, receipt, proof)
 }
 
 /// The same for a log that another key signs.
@@ -100,18 +110,23 @@ pub(crate) fn verify_proof_by(
     receipt: &[u8],
     proof: &str,
 ) -> Checkpoint {
+    verify_cosigned(public_key, &Witnesses::default(), tenant, receipt, proof)
+}
+
+/// The same for a log whose checkpoints a quorum has cosigned.
+pub(crate) fn verify_cosigned(
+    public_key: [u8; 32],
+    witnesses: &Witnesses,
+    tenant: &str,
+    receipt: &[u8],
+    proof: &str,
+) -> Checkpoint {
     let origin = leaf::origin(TRUST_DOMAIN, tenant);
-    let name = KeyName::new(&origin).unwrap();
-    let key = VerifierKey::new(name, Algorithm::Ed25519, public_key);
+    let key = verifier_key(public_key, tenant);
     let proof = ProofFile::parse(proof.as_bytes()).unwrap();
     let salt = Salt::read(&proof.extra).unwrap();
     let entry = leaf::entry(&salt, std::str::from_utf8(receipt).unwrap());
-    let verified = proof.verify(
-        Hash::of_leaf(&entry),
-        &origin,
-        &[&key],
-        &Witnesses::default(),
-    );
+    let verified = proof.verify(Hash::of_leaf(&entry), &origin, &[&key], witnesses);
     verified.unwrap().checkpoint().clone()
 }
 
@@ -120,6 +135,8 @@ pub(crate) struct World {
     pub(crate) authority: Authority,
     pub(crate) engine: MemoryEngine,
     pub(crate) pin: MemoryPin,
+    pub(crate) adopts_lost_pins: bool,
+    pub(crate) witnesses: TestWitnesses,
     pub(crate) points: Arc<Failpoints>,
     pub(crate) clock: ManualClock,
 }
@@ -130,6 +147,8 @@ impl World {
             authority: Authority::new(),
             engine: MemoryEngine::new(),
             pin: MemoryPin::default(),
+            adopts_lost_pins: false,
+            witnesses: TestWitnesses::default(),
             points: Arc::default(),
             clock: ManualClock::new(START_MS),
         }
@@ -149,6 +168,8 @@ impl World {
                 pin: Arc::new(self.pin.clone()),
                 points: Arc::clone(&self.points),
             }),
+            adopts_lost_pins: self.adopts_lost_pins,
+            cosigning: self.witnesses.cosigning(),
             log_key: log_key(),
             rules: Rules {
                 own_id: id(STORE).parse().unwrap(),

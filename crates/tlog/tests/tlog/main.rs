@@ -6,6 +6,7 @@ mod appending;
 mod corpus;
 mod merkle;
 mod naive;
+mod policy;
 mod proving;
 mod second_opinion;
 mod signing;

@@ -12,6 +12,7 @@ use cl_model::leaf;
 use cl_receipt_store::check::Inconsistent;
 use cl_receipt_store::core::command::{Command, Rules};
 use cl_receipt_store::core::writers::Writers;
+use cl_receipt_store::cosigning::Cosigning;
 use cl_receipt_store::error::Error;
 use cl_receipt_store::grpc::Service;
 use cl_receipt_store::http::File;
@@ -67,6 +68,8 @@ impl Store {
                 pin: Arc::clone(&disk.pin),
                 points: Arc::clone(points),
             }),
+            adopts_lost_pins: false,
+            cosigning: Cosigning::default(),
             log_key: log_key(),
             rules: Rules {
                 own_id: id(STORE).parse().unwrap(),
