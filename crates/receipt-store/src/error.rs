@@ -52,6 +52,9 @@ pub enum Error {
     /// A member that the intent fixed has another value.
     #[error("a member is fixed to another value")]
     MemberConflict,
+    /// What an earlier operation did to the bundle is not known.
+    #[error("an earlier operation about the bundle is indeterminate")]
+    BundleUnsettled,
     /// The caller has no such intent.
     #[error("no such intent")]
     IntentNotFound,
@@ -195,6 +198,7 @@ impl From<Error> for Status {
             | Error::ReplayConflict
             | Error::DeadlinePassed
             | Error::MemberConflict
+            | Error::BundleUnsettled
             | Error::IntentNotFound
             | Error::ReceiptNotFound
             | Error::Busy
@@ -250,6 +254,11 @@ fn public(error: &Error) -> (Code, &'static str, &'static str) {
             Code::FailedPrecondition,
             "RECEIPT_MEMBER_CONFLICT",
             "a member that the intent fixed has another value",
+        ),
+        Error::BundleUnsettled => (
+            Code::FailedPrecondition,
+            "BUNDLE_UNSETTLED",
+            "an earlier operation about the bundle is indeterminate; settle it first",
         ),
         Error::IntentNotFound => (Code::NotFound, "INTENT_NOT_FOUND", "no such intent"),
         Error::ReceiptNotFound => (Code::NotFound, "RECEIPT_NOT_FOUND", "no such receipt"),

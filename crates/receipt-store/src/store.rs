@@ -87,6 +87,8 @@ pub enum Slot {
     Operation(Tenant, String, OperationId),
     /// The sequence of the successful consumption by an actor of a bundle.
     Consumed(Tenant, String, String),
+    /// How many operations about a bundle are indeterminate and not settled.
+    Unsettled(Tenant, String),
     /// How long a list is.
     Size(Tenant, Selector),
     /// A place of a list; the first is 1.
@@ -162,6 +164,7 @@ const TENANT: Kind = Kind::new("tenant");
 const RECEIPT: Kind = Kind::new("receipt");
 const OPERATION: Kind = Kind::new("operation");
 const CONSUMED: Kind = Kind::new("consumed");
+const UNSETTLED: Kind = Kind::new("unsettled");
 const SIZE: Kind = Kind::new("size");
 const PLACE: Kind = Kind::new("place");
 const OPEN: Kind = Kind::new("open");
@@ -206,6 +209,7 @@ impl Slot {
             Self::Consumed(owner, actor, bundle) => {
                 tenant(owner, CONSUMED)?.private(actor).private(bundle)
             }
+            Self::Unsettled(owner, bundle) => tenant(owner, UNSETTLED)?.private(bundle),
             Self::Size(owner, selector) => selector.extend(tenant(owner, SIZE)?),
             Self::Place(owner, selector, position) => {
                 selector.extend(tenant(owner, PLACE)?).number(*position)

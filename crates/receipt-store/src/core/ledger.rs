@@ -10,6 +10,7 @@ use cl_model::leaf::{self, SALT_BYTES, Salt};
 use cl_model::receipt::consumption;
 use cl_model::refusal::Code;
 use prost::Message;
+use serde_json::Value;
 
 use super::command::{Call, Command, Outcome, Placed, Rules, Written, operation_slot};
 use super::finished::{Facets, Finished, supersedes_ref};
@@ -167,6 +168,10 @@ impl<'a> Ledger<'a> {
         if deadline_ms - self.clock_ms > MAX_DEADLINE_MS {
             return Err(Error::field("deadline", "at most 24 hours away"));
         }
+        // Whether the earlier operation had its effect is not known: nothing may build on it.
+        if self.unsettled(&call.routing.tenant, members)?.1 > 0 {
+            return Err(Error::BundleUnsettled);
+        }
         let open = self.count(&Slot::OpenSize(call.writer.as_str().to_owned()))?;
         let operation = OperationRecord {
             routing: Some(RoutingRecord::from(&call.routing)),
@@ -220,6 +225,10 @@ impl<'a> Ledger<'a> {
         self.changes.insert(Slot::Due(key.clone().into()), None);
         self.changes.insert(Slot::Open(key.into()), None);
         self.put_count(open_slot, open.saturating_sub(1));
+        if operation.expect_intent()?.overdue_sequence > 0 {
+            let (unsettled, count) = self.unsettled(&call.routing.tenant, &intent.members)?;
+            self.put_unsettled(unsettled, count.saturating_sub(1));
+        }
         operation.routing = Some(RoutingRecord::from(&call.routing));
         operation.sequence = sequence;
         operation.intent = Some(IntentRecord {
@@ -271,7 +280,9 @@ impl<'a> Ledger<'a> {
             writer: own_id,
             by_consumer: false,
         };
+        let (unsettled, count) = self.unsettled(&routing.tenant, &intent.members)?;
         let sequence = self.add_entry(&receipt, &origin)?;
+        self.put_unsettled(unsettled, count + 1);
         let key = OperationKeyRecord {
             tenant: routing.tenant.as_str().to_owned(),
             writer: operation.writer.clone(),
@@ -286,6 +297,28 @@ impl<'a> Ledger<'a> {
         });
         self.put(slot.clone(), &operation.clone());
         Ok(())
+    }
+
+    /// The bundle that an intent's members name, and how many operations about it are indeterminate.
+    fn unsettled(&self, tenant: &Tenant, members: &[u8]) -> Result<(Option<Slot>, u64), Error> {
+        let members = Members::parse(members).map_err(|_| BAD_MEMBERS)?;
+        let bundle = members.value("bundle_ref").and_then(Value::as_str);
+        let Some(bundle) = bundle else {
+            return Ok((None, 0));
+        };
+        let slot = Slot::Unsettled(tenant.clone(), bundle.to_owned());
+        let count = self.count(&slot)?;
+        Ok((Some(slot), count))
+    }
+
+    fn put_unsettled(&mut self, slot: Option<Slot>, count: u64) {
+        match slot {
+            Some(slot) if count == 0 => {
+                self.changes.insert(slot, None);
+            }
+            Some(slot) => self.put_count(slot, count),
+            None => {}
+        }
     }
 
     /// Adds an entry with all that finds it again. Everything is read before anything is changed.

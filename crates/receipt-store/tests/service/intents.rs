@@ -1,6 +1,6 @@
 //! Announced operations, on time and late.
 
-use cl_wire::receipt::v1::{BeginResponse, CompleteRequest, IntentState};
+use cl_wire::receipt::v1::{BeginRequest, BeginResponse, CompleteRequest, IntentState};
 use serde_json::{Value, json};
 use tonic::Code;
 
@@ -69,6 +69,70 @@ async fn an_intent_becomes_an_entry_when_it_is_completed() {
     );
     assert_eq!(open_intents(writer).await.total_size, 0);
     assert_eq!(verified_entries(auditor).await, 1);
+}
+
+fn about(number: u64, bundle: &str) -> BeginRequest {
+    let mut members = begun_members(number);
+    members["bundle_ref"] = json!(bundle);
+    BeginRequest {
+        members: bytes(&members),
+        ..begin(number)
+    }
+}
+
+#[tokio::test]
+async fn an_indeterminate_operation_blocks_others_about_its_bundle_until_it_is_settled() {
+    let world = World::new();
+    let store = world.start().await;
+    let writer = &mut world.client(store.addr, ENGINE);
+    let (one, other) = ("urn:cl:bundle:one", "urn:cl:bundle:other");
+    // Two that run side by side do not block each other.
+    let intents = [about(1, one), about(2, one)];
+    for intent in &intents {
+        writer.begin(intent.clone()).await.unwrap();
+    }
+    world.clock.advance(60_000);
+    overdue(writer).await;
+    let later = |number, bundle| BeginRequest {
+        deadline: Some(time(START_MS + 120_000)),
+        ..about(number, bundle)
+    };
+    let unsettled = refused(Code::FailedPrecondition, "BUNDLE_UNSETTLED");
+    for number in [1, 2] {
+        let blocked = writer.begin(later(3, one)).await;
+        assert_eq!(refusal(blocked), unsettled, "{number} is open");
+        // Neither a repeat of the operation itself, nor one about another bundle or about none.
+        writer.begin(intents[0].clone()).await.unwrap();
+        writer.begin(later(4, other)).await.unwrap();
+        writer.begin(begin_at(5, START_MS + 120_000)).await.unwrap();
+        writer.complete(complete_about(number)).await.unwrap();
+        writer.complete(complete_about(number)).await.unwrap();
+    }
+    writer.begin(later(3, one)).await.unwrap();
+    // One that is completed past its deadline, before the store has noticed, blocks nobody.
+    world.clock.advance(60_000);
+    writer.complete(complete_about(3)).await.unwrap();
+    let next = BeginRequest {
+        deadline: Some(time(START_MS + 180_000)),
+        ..about(6, one)
+    };
+    writer.begin(next).await.unwrap();
+}
+
+fn complete_about(number: u64) -> CompleteRequest {
+    let mut members: Value = serde_json::from_slice(&complete(number).members).unwrap();
+    members.as_object_mut().unwrap().remove("bundle_ref");
+    CompleteRequest {
+        members: bytes(&members),
+        ..complete(number)
+    }
+}
+
+fn begin_at(number: u64, deadline_ms: i64) -> BeginRequest {
+    BeginRequest {
+        deadline: Some(time(deadline_ms)),
+        ..begin(number)
+    }
 }
 
 #[tokio::test]

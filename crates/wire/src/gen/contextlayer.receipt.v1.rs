@@ -551,7 +551,8 @@ pub mod receipt_service_client {
         /// intent's present state.
         ///
         /// Once the deadline has passed, the store itself appends a receipt with the outcome
-        /// `indeterminate`, by itself as the actor.
+        /// `indeterminate`, by itself as the actor. Until its writer has completed that intent, no other
+        /// operation about the same bundle can begin: what it would build on is not known.
         ///
         /// Callers: writers. Errors beside those of the file:
         ///
@@ -559,6 +560,8 @@ pub mod receipt_service_client {
         /// - PERMISSION_DENIED: `OPERATION_NOT_ALLOWED`, when the caller may not write this actor and
         ///   operation
         /// - FAILED_PRECONDITION: `DEADLINE_PASSED`, when a new intent's deadline is not in the future
+        /// - FAILED_PRECONDITION: `BUNDLE_UNSETTLED`, when an earlier operation about the bundle that the
+        ///   members name is indeterminate
         /// - ALREADY_EXISTS: `OPERATION_CONFLICT`, when the operation id was used with other content
         pub async fn begin(
             &mut self,
@@ -747,7 +750,8 @@ pub mod receipt_service_server {
         /// intent's present state.
         ///
         /// Once the deadline has passed, the store itself appends a receipt with the outcome
-        /// `indeterminate`, by itself as the actor.
+        /// `indeterminate`, by itself as the actor. Until its writer has completed that intent, no other
+        /// operation about the same bundle can begin: what it would build on is not known.
         ///
         /// Callers: writers. Errors beside those of the file:
         ///
@@ -755,6 +759,8 @@ pub mod receipt_service_server {
         /// - PERMISSION_DENIED: `OPERATION_NOT_ALLOWED`, when the caller may not write this actor and
         ///   operation
         /// - FAILED_PRECONDITION: `DEADLINE_PASSED`, when a new intent's deadline is not in the future
+        /// - FAILED_PRECONDITION: `BUNDLE_UNSETTLED`, when an earlier operation about the bundle that the
+        ///   members name is indeterminate
         /// - ALREADY_EXISTS: `OPERATION_CONFLICT`, when the operation id was used with other content
         async fn begin(
             &self,
