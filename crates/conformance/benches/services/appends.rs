@@ -2,7 +2,7 @@
 //! records of the same size.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use cl_host::clock::{Clock, SystemClock};
@@ -14,6 +14,7 @@ use cl_kv::{Batch, Engine, RocksEngine, Sealed};
 use cl_receipt_store::grpc::Service;
 use cl_receipt_store::open_store;
 use cl_receipt_store::pin::FolderPin;
+use cl_receipt_store::store::Store;
 use cl_wire::receipt::v1::AppendRequest;
 use cl_wire::receipt::v1::append_request::Body;
 use cl_wire::receipt::v1::receipt_service_server::ReceiptService;
@@ -27,14 +28,14 @@ use crate::documents::append;
 use crate::floor::{Delayed, stored};
 use crate::report::{Goal, Row, quantile, start};
 
-const CALLERS: usize = 64;
+pub(crate) const CALLERS: usize = 64;
 const ROUNDS: usize = 15;
 
 /// Appends of one caller in a round.
 const APPENDS: usize = 16;
 
 /// What the goals presume that a sync costs.
-const SLOW_SYNC: Duration = Duration::from_millis(1);
+pub(crate) const SLOW_SYNC: Duration = Duration::from_millis(1);
 
 /// Both comparisons: on this disk, and on one whose syncs are slow enough for the goals to apply.
 pub(crate) async fn rows(telemetry: &Telemetry, sync: Duration) -> Vec<Row> {
@@ -130,20 +131,26 @@ impl Writes {
 }
 
 /// A receipt store without a network, and its caller.
-struct Appending {
+pub(crate) struct Appending {
     service: Arc<Service>,
+    shutdown: Shutdown,
+    /// The store, while anybody has it.
+    left: Weak<dyn Store>,
     caller: PeerId,
 }
 
 impl Appending {
-    fn new(telemetry: &Telemetry, engine: Delayed, pins: PathBuf) -> Self {
+    /// Takes up what the engine has, and starts.
+    pub(crate) fn new(telemetry: &Telemetry, engine: Delayed, pins: PathBuf) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let ids: Arc<dyn Ids> = Arc::new(SystemIds::new(Arc::clone(&clock)));
         let random = Arc::new(ring::rand::SystemRandom::new());
         let sealed = Sealed::open(engine, kek(), random).expect("a sealed store");
         let shutdown = Shutdown::default();
+        let store = open_store(sealed, &ids).expect("a receipt store");
+        let left = Arc::downgrade(&store);
         let service = cl_receipt_store::start(cl_receipt_store::Deps {
-            store: open_store(sealed, &ids).expect("a receipt store"),
+            store,
             pin: Arc::new(FolderPin::open(pins).expect("a pin folder")),
             adopts_lost_pins: false,
             cosigning: cl_receipt_store::cosigning::Cosigning::default(),
@@ -153,12 +160,14 @@ impl Appending {
             ids,
             meter: telemetry.meter(),
             tasks: Tasks::new(shutdown.clone()),
-            shutdown,
+            shutdown: shutdown.clone(),
             sweep_interval: Duration::from_secs(1),
         });
         let service = service.expect("a service");
         Self {
             service: Arc::new(service),
+            shutdown,
+            left,
             caller: PeerId {
                 id: spiffe(ENGINE),
                 serial: "01".to_owned(),
@@ -183,27 +192,58 @@ impl Appending {
         request
     }
 
+    /// Appends one receipt.
+    pub(crate) async fn append(&self, number: u64) {
+        let call = self.call(append(number));
+        self.service.append(call).await.expect("appended");
+    }
+
     /// The time for an append, while all callers append one receipt after the other.
     async fn round(&self, round: usize) -> Duration {
-        let mut callers = JoinSet::new();
-        let calls: Vec<Vec<_>> = (0..CALLERS)
+        let first = round * CALLERS * APPENDS;
+        let (elapsed, _) = self.burst(first as u64, CALLERS, APPENDS).await;
+        elapsed / u32::try_from(CALLERS * APPENDS).expect("few")
+    }
+
+    /// The time that so many callers take for so many appends each, and the times of all appends.
+    pub(crate) async fn burst(
+        &self,
+        first: u64,
+        callers: usize,
+        appends: usize,
+    ) -> (Duration, Vec<Duration>) {
+        let calls: Vec<Vec<_>> = (0..callers)
             .map(|caller| {
-                let first = (round * CALLERS + caller) * APPENDS;
-                (first..first + APPENDS)
-                    .map(|number| self.call(append(number as u64)))
+                let first = first + (caller * appends) as u64;
+                (first..first + appends as u64)
+                    .map(|number| self.call(append(number)))
                     .collect()
             })
             .collect();
-        let start = start();
+        let mut running = JoinSet::new();
+        let whole = start();
         for calls in calls {
             let service = Arc::clone(&self.service);
-            callers.spawn(async move {
+            running.spawn(async move {
+                let mut times = Vec::with_capacity(calls.len());
                 for call in calls {
+                    let one = start();
                     service.append(call).await.expect("appended");
+                    times.push(one.elapsed());
                 }
+                times
             });
         }
-        callers.join_all().await;
-        start.elapsed() / u32::try_from(CALLERS * APPENDS).expect("few")
+        let times = running.join_all().await.concat();
+        (whole.elapsed(), times)
+    }
+
+    /// Ends the store and waits until it has let go of its folder.
+    pub(crate) async fn end(self) {
+        self.shutdown.request();
+        drop(self.service);
+        while self.left.strong_count() > 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
     }
 }

@@ -15,6 +15,7 @@ mod deployment;
 mod documents;
 mod floor;
 mod grants;
+mod logs;
 mod mailbox;
 mod memory;
 #[allow(dead_code, reason = "the system tests use the rest")]
@@ -47,6 +48,9 @@ fn main() {
         println!("one fdatasync of 1 kB on this disk: {sync:.2?}");
         if is_asked_for("appends") {
             publish(&appends::rows(&telemetry, sync).await);
+        }
+        if is_asked_for("logs") {
+            publish(&logs::rows(&telemetry, sync).await);
         }
         if is_asked_for("submissions") {
             publish(&submissions::rows(&telemetry).await);
