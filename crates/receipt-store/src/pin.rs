@@ -1,15 +1,14 @@
 //! Pins: the newest checkpoint of each log, kept apart from the data, so that data that were put
 //! back or copied are noticed. The port, and its implementation on a folder.
 
-use std::fs::{self, File};
+use std::collections::BTreeSet;
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cl_model::digest::Digest;
-
-/// What a probe writes: more than a checkpoint has.
-const PROBE_BYTES: usize = 4096;
 
 /// The newest checkpoint that was shown of each log.
 ///
@@ -64,24 +63,26 @@ pub enum NotAdvanced {
 
 /// Pins in a folder, one file an origin, named by the origin's digest. Several processes may share
 /// it.
+///
+/// A file has two places of [`PLACE_BYTES`]; an advance overwrites the older one where it is, which
+/// takes one sync and no change of names or lengths. A place that a crash left half written does not
+/// verify, and the other one still counts.
 #[derive(Debug)]
 pub struct FolderPin {
     folder: PathBuf,
-    /// Whether a file has its new name, but perhaps not yet on the disk. Locked until it has.
-    is_unsynced: Mutex<bool>,
+    /// Files of which all is on the disk that can be read. Held while one is written.
+    durable: Mutex<BTreeSet<PathBuf>>,
 }
 
 impl FolderPin {
     /// Takes a folder, and makes it when it is not there.
     pub fn open(folder: PathBuf) -> Result<Self, PinFailed> {
         fs::create_dir_all(&folder)?;
-        let pin = Self {
+        File::open(&folder)?.sync_all()?;
+        Ok(Self {
             folder,
-            // Another process may have stopped between a rename and its sync.
-            is_unsynced: Mutex::new(true),
-        };
-        drop(pin.names()?);
-        Ok(pin)
+            durable: Mutex::default(),
+        })
     }
 
     fn path(&self, origin: &str) -> PathBuf {
@@ -96,62 +97,99 @@ impl FolderPin {
         Ok(file)
     }
 
+    fn durable(&self) -> MutexGuard<'_, BTreeSet<PathBuf>> {
+        self.durable.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Writes a file that has no pin's name yet.
-    fn draft(&self, text: &str) -> io::Result<PathBuf> {
+    fn draft(&self, bytes: &[u8]) -> io::Result<PathBuf> {
         let path = self.folder.join("draft");
         let mut file = File::create(&path)?;
-        file.write_all(text.as_bytes())?;
+        file.write_all(bytes)?;
         file.sync_all()?;
         Ok(path)
     }
 
-    /// Makes names durable, and keeps them as they are: what is read under this lock stays.
-    fn names(&self) -> io::Result<MutexGuard<'_, bool>> {
-        let is_unsynced = self.is_unsynced.lock();
-        let mut is_unsynced = is_unsynced.unwrap_or_else(PoisonError::into_inner);
-        if *is_unsynced {
-            self.sync(&mut is_unsynced)?;
-        }
-        Ok(is_unsynced)
+    /// Makes a pin's file anew, durable under its name.
+    fn create(&self, path: &Path, newest: &Place) -> io::Result<()> {
+        let mut bytes = newest.encode()?;
+        bytes.resize(2 * PLACE_BYTES, 0);
+        fs::rename(self.draft(&bytes)?, path)?;
+        File::open(&self.folder)?.sync_all()
     }
 
-    fn sync(&self, is_unsynced: &mut bool) -> io::Result<()> {
-        File::open(&self.folder)?.sync_all()?;
-        *is_unsynced = false;
+    /// The newest place of a file, durable.
+    ///
+    /// What another process wrote, or this one in vain, can perhaps be read and be lost: the first look
+    /// at a file makes it anew. So does the one after a failure, since a failed sync may leave nothing
+    /// that a second one would write.
+    fn newest(&self, path: &Path) -> io::Result<Option<Place>> {
+        let mut durable = self.durable();
+        let bytes = match fs::read(path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                // Without its folder, that a file is not there says nothing.
+                fs::metadata(&self.folder)?;
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
+        let newest = Place::newest(&bytes).ok_or_else(damaged)?;
+        if !durable.contains(path) {
+            self.create(path, &newest)?;
+            durable.insert(path.to_owned());
+        }
+        Ok(Some(newest))
+    }
+
+    /// Overwrites the older place.
+    fn overwrite(&self, path: &Path, next: &Place) -> io::Result<()> {
+        let bytes = next.encode()?;
+        let mut durable = self.durable();
+        durable.remove(path);
+        let file = OpenOptions::new().write(true).open(path)?;
+        file.write_all_at(&bytes, next.offset())?;
+        file.sync_data()?;
+        durable.insert(path.to_owned());
         Ok(())
     }
 
-    /// Gives a draft the name of a pin, for good.
-    fn rename(&self, draft: &Path, origin: &str) -> io::Result<()> {
-        let mut is_unsynced = self.names()?;
-        *is_unsynced = true;
-        fs::rename(draft, self.path(origin))?;
-        self.sync(&mut is_unsynced)
+    fn write(&self, origin: &str, from: Option<Place>, to: &str) -> io::Result<()> {
+        let path = self.path(origin);
+        let checkpoint = to.to_owned();
+        let Some(from) = from else {
+            let first = Place {
+                number: 0,
+                checkpoint,
+            };
+            // Held, so that nobody looks before it is durable.
+            let mut durable = self.durable();
+            self.create(&path, &first)?;
+            durable.insert(path);
+            return Ok(());
+        };
+        let next = Place {
+            number: from.number + 1,
+            checkpoint,
+        };
+        self.overwrite(&path, &next)
     }
 }
 
 impl Pin for FolderPin {
     fn read(&self, origin: &str) -> Result<Option<String>, PinFailed> {
-        let _names = self.names()?;
-        match fs::read(self.path(origin)) {
-            Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                // Without its folder, that a file is not there says nothing.
-                fs::metadata(&self.folder)?;
-                Ok(None)
-            }
-            Err(error) => Err(error.into()),
-        }
+        let newest = self.newest(&self.path(origin))?;
+        Ok(newest.map(|newest| newest.checkpoint))
     }
 
     fn advance(&self, origin: &str, from: Option<&str>, to: &str) -> Result<(), NotAdvanced> {
         let _lock = self.lock().map_err(PinFailed::from)?;
-        if self.read(origin)?.as_deref() != from {
+        let newest = self.newest(&self.path(origin)).map_err(PinFailed::from)?;
+        if newest.as_ref().map(|newest| newest.checkpoint.as_str()) != from {
             return Err(NotAdvanced::Moved);
         }
-        // A crash before the rename leaves the old pin, and after it the new one.
-        let draft = self.draft(to).map_err(PinFailed::from)?;
-        Ok(self.rename(&draft, origin).map_err(PinFailed::from)?)
+        // A crash leaves the old pin or the new one.
+        Ok(self.write(origin, newest, to).map_err(PinFailed::from)?)
     }
 
     fn origins(&self) -> Result<Vec<String>, PinFailed> {
@@ -161,9 +199,8 @@ impl Pin for FolderPin {
             if path.extension().is_none_or(|extension| extension != "pin") {
                 continue;
             }
-            let text = fs::read(&path)?;
-            let text = String::from_utf8_lossy(&text);
-            let origin = text.lines().next().unwrap_or_default();
+            let newest = Place::newest(&fs::read(&path)?).ok_or_else(damaged)?;
+            let origin = newest.checkpoint.lines().next().unwrap_or_default();
             if self.path(origin) != path {
                 let misplaced = "a pin's name is not that of its origin";
                 return Err(io::Error::new(ErrorKind::InvalidData, misplaced).into());
@@ -175,6 +212,154 @@ impl Pin for FolderPin {
 
     fn probe(&self) -> Result<(), PinFailed> {
         let _lock = self.lock()?;
-        Ok(fs::remove_file(self.draft(&"x".repeat(PROBE_BYTES))?)?)
+        Ok(fs::remove_file(self.draft(&[b'x'; PLACE_BYTES])?)?)
+    }
+}
+
+/// Bytes of a place: more than a checkpoint has, and what a disk writes at once.
+const PLACE_BYTES: usize = 4096;
+
+/// One of the two places of a pin's file, as a text: the checkpoint, a line with the number of the
+/// writing and a line with the digest of all before it; zeros up to its end.
+#[derive(Debug, PartialEq, Eq)]
+struct Place {
+    number: u64,
+    checkpoint: String,
+}
+
+impl Place {
+    /// The place that was written last; none if neither verifies.
+    fn newest(bytes: &[u8]) -> Option<Self> {
+        let places = bytes.chunks(PLACE_BYTES).take(2).filter_map(Self::parse);
+        places.max_by_key(|place| place.number)
+    }
+
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        let end = bytes.iter().rposition(|byte| *byte != 0)?;
+        let text = str::from_utf8(&bytes[..=end]).ok()?;
+        let (signed, digest) = text.strip_suffix('\n')?.rsplit_once('\n')?;
+        if Digest::of_bytes(signed.as_bytes()).to_hex() != digest {
+            return None;
+        }
+        let (checkpoint, number) = signed.rsplit_once('\n')?;
+        Some(Self {
+            number: number.parse().ok()?,
+            checkpoint: checkpoint.to_owned(),
+        })
+    }
+
+    fn encode(&self) -> io::Result<Vec<u8>> {
+        let signed = format!("{}\n{}", self.checkpoint, self.number);
+        let digest = Digest::of_bytes(signed.as_bytes()).to_hex();
+        let mut bytes = format!("{signed}\n{digest}\n").into_bytes();
+        if bytes.len() > PLACE_BYTES {
+            let too_long = "a checkpoint is too long to be pinned";
+            return Err(io::Error::new(ErrorKind::InvalidInput, too_long));
+        }
+        bytes.resize(PLACE_BYTES, 0);
+        Ok(bytes)
+    }
+
+    /// Where it is in the file.
+    fn offset(&self) -> u64 {
+        if self.number.is_multiple_of(2) {
+            return 0;
+        }
+        PLACE_BYTES as u64
+    }
+}
+
+fn damaged() -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, "a pin does not verify")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ORIGIN: &str = "example.org/receipts/acme";
+
+    fn text(size: usize) -> String {
+        format!("{ORIGIN}\n{size}\n")
+    }
+
+    fn pinned(folder: &Path, count: usize) -> FolderPin {
+        let pin = FolderPin::open(folder.to_owned()).unwrap();
+        pin.advance(ORIGIN, None, &text(0)).unwrap();
+        for size in 1..count {
+            let from = text(size - 1);
+            pin.advance(ORIGIN, Some(&from), &text(size)).unwrap();
+        }
+        pin
+    }
+
+    #[test]
+    fn a_half_written_place_leaves_the_pin_before_it() {
+        for count in 1..6 {
+            for keep in [0, 1, 30, 80, 100] {
+                let folder = tempfile::tempdir().unwrap();
+                let pin = pinned(folder.path(), count);
+                let path = pin.path(ORIGIN);
+                let mut bytes = fs::read(&path).unwrap();
+                let next = Place {
+                    number: count as u64,
+                    checkpoint: text(count),
+                };
+                let written = next.encode().unwrap();
+                let offset = usize::try_from(next.offset()).unwrap();
+                bytes[offset..offset + keep].copy_from_slice(&written[..keep]);
+                // What is torn may also be the other way round.
+                for torn in [bytes.clone(), {
+                    bytes[offset + keep..offset + PLACE_BYTES].fill(b'x');
+                    bytes
+                }] {
+                    fs::write(&path, torn).unwrap();
+                    for pin in [&pin, &FolderPin::open(folder.path().to_owned()).unwrap()] {
+                        let read = pin.read(ORIGIN).unwrap();
+                        assert_eq!(read, Some(text(count - 1)), "{count} {keep}");
+                    }
+                }
+                pin.advance(ORIGIN, Some(&text(count - 1)), &text(count))
+                    .unwrap();
+                assert_eq!(pin.read(ORIGIN).unwrap(), Some(text(count)));
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_without_a_good_place_is_no_missing_pin() {
+        let folder = tempfile::tempdir().unwrap();
+        let pin = pinned(folder.path(), 3);
+        let whole = fs::read(pin.path(ORIGIN)).unwrap();
+        let other = String::from_utf8(whole.clone()).unwrap();
+        let other = other
+            .replace(ORIGIN, "example.org/receipts/beta")
+            .into_bytes();
+        for bytes in [
+            Vec::new(),
+            vec![0; 2 * PLACE_BYTES],
+            b"text".to_vec(),
+            other,
+        ] {
+            fs::write(pin.path(ORIGIN), bytes).unwrap();
+            assert!(pin.read(ORIGIN).is_err());
+            assert!(pin.origins().is_err());
+            let advanced = pin.advance(ORIGIN, Some(&text(2)), &text(3));
+            assert!(matches!(advanced, Err(NotAdvanced::Failed(_))));
+        }
+        fs::write(pin.path(ORIGIN), whole).unwrap();
+        assert_eq!(pin.read(ORIGIN).unwrap(), Some(text(2)));
+    }
+
+    #[test]
+    fn the_longest_checkpoints_fit_and_longer_ones_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let pin = pinned(folder.path(), 1);
+        let longest = "c".repeat(PLACE_BYTES - "\n1\n\n".len() - 64);
+        let longer = format!("{longest}c");
+        let refused = pin.advance(ORIGIN, Some(&text(0)), &longer);
+        assert!(matches!(refused, Err(NotAdvanced::Failed(_))));
+        pin.advance(ORIGIN, Some(&text(0)), &longest).unwrap();
+        assert_eq!(pin.read(ORIGIN).unwrap(), Some(longest));
     }
 }

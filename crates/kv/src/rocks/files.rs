@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rocksdb::{DB, DBCompressionType, DBRecoveryMode, Options};
+use rocksdb::{BlockBasedOptions, DB, DBCompressionType, DBRecoveryMode, Options};
 
 use super::classify;
 use crate::error::{Damage, Error};
@@ -21,6 +21,10 @@ const PROBE: &str = "probe";
 /// Changes in memory before they move to a table. Also bounds the log that opening has to replay.
 const WRITE_BUFFER_BYTES: usize = 16 << 20;
 const MAX_LOG_BYTES: u64 = 64 << 20;
+/// Bits a key in the filters of tables: one in a hundred searches for an absent key is in vain.
+const FILTER_BITS: f64 = 10.0;
+/// What the filter of keys in memory may take of the write buffer.
+const MEMORY_FILTER_SHARE: f64 = 0.05;
 /// Room that opening needs beside the log it moves to tables.
 const SPARE_BYTES: u64 = 1 << 20;
 
@@ -139,6 +143,12 @@ pub(super) fn options() -> Options {
     options.set_compression_type(DBCompressionType::Lz4);
     options.set_write_buffer_size(WRITE_BUFFER_BYTES);
     options.set_max_total_wal_size(MAX_LOG_BYTES);
+    // Most keys that are asked for are new ones: without filters each costs a search in every table.
+    let mut tables = BlockBasedOptions::default();
+    tables.set_bloom_filter(FILTER_BITS, false);
+    options.set_block_based_table_factory(&tables);
+    options.set_memtable_whole_key_filtering(true);
+    options.set_memtable_prefix_bloom_ratio(MEMORY_FILTER_SHARE);
     // Only the log's end may be torn, as a crash leaves it: damage before it is an error, where the
     // default would quietly forget everything behind it.
     options.set_wal_recovery_mode(DBRecoveryMode::TolerateCorruptedTailRecords);
