@@ -21,8 +21,9 @@ const LARGE: usize = 1_000_000;
 const SMALL: usize = 1_000;
 const MIDDLE: usize = 10_000;
 
-/// Callers that fill a log: as many as one group takes.
+/// Callers that fill a log, as many as one group takes, and how much each does at once.
 const FILLERS: usize = 128;
+const FILL: usize = 8;
 
 /// Appends of one caller in a turn.
 const APPENDS: usize = 8;
@@ -54,7 +55,11 @@ impl<'a> Grown<'a> {
             size,
         };
         let store = grown.open(Duration::ZERO);
-        store.burst(0, FILLERS, size.div_ceil(FILLERS)).await;
+        let mut filled = 0;
+        while filled < size {
+            store.burst(filled as u64, FILLERS, FILL).await;
+            filled += FILLERS * FILL;
+        }
         store.end().await;
         grown
     }
@@ -65,7 +70,8 @@ impl<'a> Grown<'a> {
 
     /// The first number that no receipt has.
     fn next(&self, turn: usize) -> u64 {
-        ((self.size.div_ceil(FILLERS) * FILLERS) + turn * CALLERS * APPENDS) as u64
+        let filled = self.size.next_multiple_of(FILLERS * FILL);
+        (filled + turn * CALLERS * APPENDS) as u64
     }
 
     /// The time for an append among many, a turn at a time.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use cl_wire::receipt::v1::{AppendResponse, PreflightRequest};
+use cl_wire::receipt::v1::{AppendRequest, AppendResponse, PreflightRequest};
 use tempfile::TempDir;
 use tonic::{Code, Status};
 
@@ -74,17 +74,29 @@ async fn goes_on_by_itself_once_there_is_room_for_pins() {
     let mut acknowledged = vec![writer.append(append(1)).await.unwrap().into_inner()];
     for number in 2..=ROUNDS {
         let ballast = disk.fill("ballast");
+        // A pin that is there needs no more room. One of another log does.
+        let answer = writer.append(append(number)).await.unwrap().into_inner();
+        acknowledged.push(answer);
+        let tenant = format!("new-{number}");
         for _ in 0..2 {
-            assert_eq!(refusal(writer.append(append(number)).await), unavailable());
+            let refused = writer.append(append_to(&tenant, number)).await;
+            assert_eq!(refusal(refused), unavailable());
         }
         assert_eq!(refusal(preflight(writer).await), unavailable());
         has_all(&home, auditor, &acknowledged).await;
         fs::remove_file(ballast).unwrap();
-        let answer = writer.append(append(number)).await.unwrap().into_inner();
-        acknowledged.push(answer);
+        let answer = writer.append(append_to(&tenant, number)).await.unwrap();
+        assert_eq!(answer.into_inner().entry.unwrap().sequence, 1);
+        preflight(writer).await.unwrap();
     }
     assert_eq!(verified_entries(auditor).await, ROUNDS);
     has_all(&home, auditor, &acknowledged).await;
+}
+
+fn append_to(tenant: &str, number: u64) -> AppendRequest {
+    let mut request = append(number);
+    request.routing.as_mut().unwrap().tenant = tenant.to_owned();
+    request
 }
 
 fn unavailable() -> (Code, String) {
