@@ -13,6 +13,9 @@ use crate::store::{Change, Due, Store, StoreError, StoredBundle, blocking};
 /// How many records are looked at at a time.
 const PAGE: usize = 128;
 
+/// When a bundle is looked at again that its outbox still needs.
+const PUT_OFF_SECONDS: u64 = 3600;
+
 /// Looks at the bundles that are due, and stores the time, until told to end.
 pub(crate) struct Sweep {
     pub(crate) store: Arc<dyn Store>,
@@ -64,13 +67,37 @@ fn look(store: &dyn Store, due: &Due, times: &Times, now: UnixTime) -> Result<()
         None => store.forget(due),
         Some(read) if read.bundle.has_run_out(now) => expire(store, &read, times, now),
         Some(read) if read.bundle.state.is_final() => {
-            if read.bundle.removable_at(times) <= now {
-                return store.remove(&read);
+            if read.bundle.removable_at(times) > now {
+                return store_next(store, &read, read.bundle.state, times, now);
             }
-            store_next(store, &read, read.bundle.state, times, now)
+            if is_delivery_outstanding(store, &read)? {
+                // What its receipt says has to be taken back first, and only the bundle tells how.
+                return put_off(store, &read, now);
+            }
+            store.remove(&read)
         }
         Some(read) => store_next(store, &read, read.bundle.state, times, now),
     }
+}
+
+fn is_delivery_outstanding(store: &dyn Store, read: &StoredBundle) -> Result<bool, StoreError> {
+    let Some(redemption) = &read.bundle.redemption else {
+        return Ok(false);
+    };
+    let outstanding = store.outstanding(&read.bundle.tenant, &redemption.operation_id)?;
+    Ok(outstanding.is_some())
+}
+
+fn put_off(store: &dyn Store, read: &StoredBundle, now: UnixTime) -> Result<(), StoreError> {
+    let mut next = read.bundle.clone();
+    next.due = now.plus_seconds(PUT_OFF_SECONDS);
+    store.change(&Change {
+        wipes: true,
+        read,
+        next: &next,
+        announces: None,
+        settles: None,
+    })
 }
 
 /// Stores that a bundle's time is over, and wipes its content.

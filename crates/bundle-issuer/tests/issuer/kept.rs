@@ -9,7 +9,7 @@ use crate::support::{TIMES, World, redeem_message};
 use crate::time::records;
 
 /// The retention of the tests' issuers, in milliseconds.
-fn retention_ms() -> i64 {
+pub(crate) fn retention_ms() -> i64 {
     i64::try_from(TIMES.retention_seconds).unwrap() * 1000
 }
 

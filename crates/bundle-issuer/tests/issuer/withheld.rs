@@ -7,8 +7,9 @@ use tonic::Code;
 
 use crate::exchange::{Exchange, operation};
 use crate::fakes::{Recorded, TURNS};
+use crate::kept::retention_ms;
 use crate::serving::{eventually, refusal, refused};
-use crate::support::World;
+use crate::support::{Running, World};
 
 /// The delivery receipt and the one that takes it back.
 async fn both(world: &World) -> (Recorded, Recorded) {
@@ -120,4 +121,43 @@ async fn a_crash_before_the_second_receipt_leaves_it_to_the_outbox() {
     let _again = world.start().await;
     let (first, second) = both(&world).await;
     takes_back(&first, &second, "BUNDLE_EXPIRED");
+}
+
+#[tokio::test]
+async fn a_receipt_store_that_is_away_for_long_still_hears_of_it() {
+    let exchange = Exchange::new("r1");
+    let world = World::with(&exchange).await;
+    let running = world.start().await;
+    let bundle_ref = running.issued(&exchange).await;
+    world.peers.receipts.set_append_down(true);
+    let away = refused(Code::Unavailable, "RECEIPT_STORE_UNAVAILABLE");
+    assert_eq!(
+        refusal(running.redeem(&bundle_ref, Some("k"), 2).await),
+        away
+    );
+    // The bundle ends, and so does all the time that records are kept after it.
+    for _ in 0..3 {
+        world.clock.advance(2 * retention_ms());
+        eventually_swept(&running, &bundle_ref).await;
+    }
+    world.peers.receipts.set_append_down(false);
+    let (first, second) = both(&world).await;
+    takes_back(&first, &second, "BUNDLE_EXPIRED");
+    world.clock.advance(2 * retention_ms());
+    let gone = refused(Code::NotFound, "BUNDLE_NOT_FOUND");
+    while refusal_of(&running, &bundle_ref).await != Some(gone.clone()) {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Waits until the sweep has seen that the bundle has ended.
+async fn eventually_swept(running: &Running, bundle_ref: &str) {
+    while running.check(bundle_ref).await.ok() != Some(BundleState::Expired) {
+        tokio::task::yield_now().await;
+    }
+}
+
+async fn refusal_of(running: &Running, bundle_ref: &str) -> Option<(Code, String)> {
+    let checked = running.check(bundle_ref).await;
+    checked.is_err().then(|| refusal(checked))
 }
