@@ -14,7 +14,6 @@ use cl_kv::{Batch, Engine, RocksEngine, Sealed};
 use cl_receipt_store::grpc::Service;
 use cl_receipt_store::open_store;
 use cl_receipt_store::pin::FolderPin;
-use cl_receipt_store::store::Store;
 use cl_wire::receipt::v1::AppendRequest;
 use cl_wire::receipt::v1::append_request::Body;
 use cl_wire::receipt::v1::receipt_service_server::ReceiptService;
@@ -25,7 +24,7 @@ use tonic::Request;
 use crate::FOLDER;
 use crate::deployment::{ENGINE, kek, log_key, receipt_rules, spiffe};
 use crate::documents::append;
-use crate::floor::{Delayed, stored};
+use crate::floor::{Delayed, Open, stored};
 use crate::report::{Goal, Row, quantile, start};
 
 pub(crate) const CALLERS: usize = 64;
@@ -134,8 +133,8 @@ impl Writes {
 pub(crate) struct Appending {
     service: Arc<Service>,
     shutdown: Shutdown,
-    /// The store, while anybody has it.
-    left: Weak<dyn Store>,
+    /// The engine, while it is open.
+    open: Weak<Open>,
     caller: PeerId,
 }
 
@@ -145,12 +144,11 @@ impl Appending {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let ids: Arc<dyn Ids> = Arc::new(SystemIds::new(Arc::clone(&clock)));
         let random = Arc::new(ring::rand::SystemRandom::new());
+        let open = engine.open();
         let sealed = Sealed::open(engine, kek(), random).expect("a sealed store");
         let shutdown = Shutdown::default();
-        let store = open_store(sealed, &ids).expect("a receipt store");
-        let left = Arc::downgrade(&store);
         let service = cl_receipt_store::start(cl_receipt_store::Deps {
-            store,
+            store: open_store(sealed, &ids).expect("a receipt store"),
             pin: Arc::new(FolderPin::open(pins).expect("a pin folder")),
             adopts_lost_pins: false,
             cosigning: cl_receipt_store::cosigning::Cosigning::default(),
@@ -167,7 +165,7 @@ impl Appending {
         Self {
             service: Arc::new(service),
             shutdown,
-            left,
+            open,
             caller: PeerId {
                 id: spiffe(ENGINE),
                 serial: "01".to_owned(),
@@ -242,7 +240,7 @@ impl Appending {
     pub(crate) async fn end(self) {
         self.shutdown.request();
         drop(self.service);
-        while self.left.strong_count() > 0 {
+        while self.open.strong_count() > 0 {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }

@@ -1,8 +1,8 @@
 //! The primitives that operations are compared with, and engines that count and delay.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 
@@ -66,11 +66,25 @@ pub(crate) fn stored(bytes: usize) -> Stored {
 pub(crate) struct Delayed {
     engine: RocksEngine,
     delay: Duration,
+    /// Dropped behind the engine.
+    open: Arc<Open>,
 }
+
+/// An engine that is open, for those who wait for its end.
+pub(crate) struct Open;
 
 impl Delayed {
     pub(crate) fn new(engine: RocksEngine, delay: Duration) -> Self {
-        Self { engine, delay }
+        Self {
+            engine,
+            delay,
+            open: Arc::new(Open),
+        }
+    }
+
+    /// Nothing any more once the engine has let go of its folder.
+    pub(crate) fn open(&self) -> Weak<Open> {
+        Arc::downgrade(&self.open)
     }
 }
 
