@@ -20,7 +20,8 @@ use crate::error::Error;
 ///
 /// **Consistent how?** A commit is all or nothing. It names the head that it was computed from and
 /// is refused when that is not the head any more, so that commits are serialised, also among
-/// replicas. Reads are single moments; entries and places never change once they are there.
+/// replicas. Reads are single moments. An entry changes once at most, to its tombstone; places only
+/// go, with the receipts that they lead to.
 ///
 /// **Who retries?** The caller: after [`NotCommitted::Moved`] from the new head on, after
 /// [`NotCommitted::Failed`] only once it has looked at the head.
@@ -46,6 +47,15 @@ pub trait Store: Send + Sync {
         after: Option<&OperationKeyRecord>,
         limit: usize,
     ) -> Result<Vec<OperationKeyRecord>, Error>;
+
+    /// The first `limit` places of a list behind a sequence: the sequences of their entries.
+    fn places(
+        &self,
+        tenant: &Tenant,
+        list: &Selector,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<u64>, Error>;
 
     /// The tenants that have a log.
     fn tenants(&self) -> Result<Vec<Tenant>, Error>;
@@ -89,7 +99,7 @@ pub enum Slot {
     Consumed(Tenant, String, String),
     /// How long a list is.
     Size(Tenant, Selector),
-    /// A place of a list; the first is 1.
+    /// The place of an entry in a list, by its sequence.
     Place(Tenant, Selector, u64),
     /// A writer's intent that is not settled.
     Open(OperationKey),
@@ -97,6 +107,12 @@ pub enum Slot {
     OpenSize(String),
     /// An intent whose deadline is to come.
     Due(OperationKey),
+    /// The holds of a tenant.
+    Holds(Tenant),
+    /// How far a tenant was looked through for receipts whose retention has ended.
+    Swept(Tenant),
+    /// A settled time of not long ago.
+    Settled,
     /// The key that seals page tokens.
     TokenKey,
 }
@@ -163,7 +179,10 @@ const RECEIPT: Kind = Kind::new("receipt");
 const OPERATION: Kind = Kind::new("operation");
 const CONSUMED: Kind = Kind::new("consumed");
 const SIZE: Kind = Kind::new("size");
-const PLACE: Kind = Kind::new("place");
+const PLACE: Kind = Kind::new("listed");
+const HOLDS: Kind = Kind::new("holds");
+const SWEPT: Kind = Kind::new("swept");
+const SETTLED: Kind = Kind::new("settled");
 const OPEN: Kind = Kind::new("open");
 const OPEN_SIZE: Kind = Kind::new("open-size");
 const DUE: Kind = Kind::new("due");
@@ -207,8 +226,8 @@ impl Slot {
                 tenant(owner, CONSUMED)?.private(actor).private(bundle)
             }
             Self::Size(owner, selector) => selector.extend(tenant(owner, SIZE)?),
-            Self::Place(owner, selector, position) => {
-                selector.extend(tenant(owner, PLACE)?).number(*position)
+            Self::Place(owner, selector, sequence) => {
+                selector.extend(tenant(owner, PLACE)?).number(*sequence)
             }
             Self::Open(key) => open_key(key),
             Self::OpenSize(writer) => process(OPEN_SIZE).private(writer),
@@ -217,6 +236,9 @@ impl Slot {
                 .private(&key.tenant)
                 .private(&key.writer)
                 .private(&key.operation_id),
+            Self::Holds(owner) => tenant(owner, HOLDS)?,
+            Self::Swept(owner) => tenant(owner, SWEPT)?,
+            Self::Settled => process(SETTLED),
             Self::TokenKey => process(TOKEN_KEY),
         })
     }
@@ -304,6 +326,22 @@ impl<E: Engine> Store for KvStore<E> {
             .iter()
             .map(|found| records::decode(&found.opened.value))
             .collect()
+    }
+
+    fn places(
+        &self,
+        owner: &Tenant,
+        list: &Selector,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<u64>, Error> {
+        let range = Range::of(list.extend(tenant(owner, PLACE)?), limit);
+        let behind = Slot::Place(owner.clone(), list.clone(), after).key()?;
+        let found = self.sealed.scan(&range.after(behind))?;
+        let sequences = found
+            .iter()
+            .map(|found| records::decode(&found.opened.value).map(|it: NumberRecord| it.number));
+        sequences.collect()
     }
 
     fn tenants(&self) -> Result<Vec<Tenant>, Error> {

@@ -14,6 +14,7 @@ mod failpoints;
 mod faults;
 mod full_disk;
 mod groups;
+mod holds;
 mod intents;
 mod killed;
 mod lists;
@@ -23,8 +24,10 @@ mod pins;
 mod pki;
 mod privacy;
 mod process;
+mod readers;
 mod refusals;
 mod requests;
+mod retention;
 mod rounds;
 mod roundtrip;
 #[path = "../../../kv/tests/rocks/small_disk.rs"]
