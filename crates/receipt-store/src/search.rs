@@ -154,7 +154,7 @@ impl Search {
         Page {
             next: self
                 .next
-                .filter(|_| has_more)
+                .filter(|position| has_more && *position < self.left.end)
                 .map(|position| Place { position, total }),
             items: self.items,
             total,

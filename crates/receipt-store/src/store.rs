@@ -1,5 +1,7 @@
 //! Where the records are: the port, and its implementation on `cl-kv`.
 
+mod lists;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -179,6 +181,7 @@ const RECEIPT: Kind = Kind::new("receipt");
 const OPERATION: Kind = Kind::new("operation");
 const CONSUMED: Kind = Kind::new("consumed");
 const SIZE: Kind = Kind::new("size");
+const LISTS: Kind = Kind::new("lists");
 const PLACE: Kind = Kind::new("listed");
 const HOLDS: Kind = Kind::new("holds");
 const SWEPT: Kind = Kind::new("swept");
@@ -244,6 +247,9 @@ impl Slot {
     }
 }
 
+/// What the lists of a store are: places by sequence, of the kind `listed`.
+const LISTS_BY_SEQUENCE: &[u8] = &[1];
+
 /// The store on an engine of `cl-kv`, sealed.
 #[derive(Debug)]
 pub struct KvStore<E> {
@@ -257,6 +263,7 @@ impl<E: Engine> KvStore<E> {
     pub fn open(sealed: Sealed<E>, ids: &Arc<dyn Ids>) -> Result<Self, Error> {
         let store = Self { sealed };
         if store.sealed.get(process(HEAD))?.is_some() {
+            store.list_anew()?;
             return Ok(store);
         }
         if store.get(&Slot::TokenKey)?.is_some() || !store.tenants()?.is_empty() {
@@ -269,6 +276,7 @@ impl<E: Engine> KvStore<E> {
         let changes = Changes::new()
             .require(process(HEAD), Precondition::Absent)
             .put(process(HEAD), head.encode_to_vec())
+            .put(process(LISTS), LISTS_BY_SEQUENCE)
             .put(process(TOKEN_KEY), token_key.to_vec());
         match store.sealed.apply(&changes) {
             Ok(_) | Err(cl_kv::Error::Conflict { .. }) => Ok(store),

@@ -7,6 +7,7 @@
     reason = "tests"
 )]
 
+mod erased;
 mod exchange;
 mod explained;
 mod exported;

@@ -28,8 +28,10 @@ mod readers;
 mod refusals;
 mod requests;
 mod retention;
+mod rotation;
 mod rounds;
 mod roundtrip;
+mod searches;
 #[path = "../../../kv/tests/rocks/small_disk.rs"]
 mod small_disk;
 mod supersedes;

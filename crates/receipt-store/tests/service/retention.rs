@@ -54,7 +54,8 @@ pub(crate) async fn until_erased(auditor: &mut Client, count: usize) -> Vec<Reco
         loop {
             let receipts = all(auditor).await.receipts;
             if erased(&receipts).len() >= count {
-                return receipts;
+                // What is listed while it is erased may lack the receipt of that.
+                return all(auditor).await.receipts;
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }

@@ -97,7 +97,7 @@ pub(crate) fn try_sealed<E: Engine>(engine: E) -> Result<Sealed<E>, cl_kv::Error
 
 const SEED: [u8; 32] = [3; 32];
 
-fn signing_key() -> SigningKey {
+pub(crate) fn signing_key() -> SigningKey {
     let kid = KeyId::new("urn:cl:key:receipts:test").unwrap();
     SigningKey::from_seed(kid, &Seed::new(&SEED).unwrap()).unwrap()
 }
@@ -148,6 +148,7 @@ pub(crate) struct World {
     pub(crate) pin: MemoryPin,
     pub(crate) points: Arc<Failpoints>,
     pub(crate) clock: ManualClock,
+    pub(crate) log_key: fn() -> LogKey,
     pub(crate) retention_interval: Duration,
     pub(crate) max_clock_step: Duration,
 }
@@ -160,6 +161,7 @@ impl World {
             pin: MemoryPin::default(),
             points: Arc::default(),
             clock: ManualClock::new(START_MS),
+            log_key,
             retention_interval: HANG,
             // Any jump counts at once.
             max_clock_step: Duration::from_secs(1 << 40),
@@ -180,7 +182,7 @@ impl World {
                 pin: Arc::new(self.pin.clone()),
                 points: Arc::clone(&self.points),
             }),
-            log_key: log_key(),
+            log_key: (self.log_key)(),
             rules: Rules {
                 own_id: id(STORE).parse().unwrap(),
                 writers: Writers::parse(WRITERS.as_bytes()).unwrap(),
