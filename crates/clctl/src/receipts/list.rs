@@ -89,13 +89,19 @@ pub(crate) async fn show(
             .output
             .answer(&json!({"proof": proof}), || proof.clone());
     }
-    session.output.answer(&receipt_json(&recorded), || {
+    let mut document = receipt_json(&recorded);
+    document["subject_tag"] = recorded.subject_tag.clone().into();
+    session.output.answer(&document, || {
         let fields = output::fields(&[
             ("receipt", recorded.receipt_ref().to_owned()),
             ("entry", recorded.sequence.to_string()),
             ("recorded", recorded.recorded_at.to_string()),
             ("writer", recorded.writer.clone()),
             ("attested by", recorded.word.as_str().to_owned()),
+            (
+                "subject tag",
+                output::printable(recorded.subject_tag.as_deref().unwrap_or("-")),
+            ),
         ]);
         // JSON text may hold control characters above U+007E.
         let receipt = format!("{:#}", recorded.receipt);

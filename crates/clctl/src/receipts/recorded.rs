@@ -46,6 +46,8 @@ pub(crate) struct Recorded {
     pub(crate) receipt: Value,
     pub(crate) text: String,
     pub(crate) salt: Salt,
+    /// The tag of its subject, as the store has it; in no export.
+    pub(crate) subject_tag: Option<String>,
 }
 
 impl Recorded {
@@ -70,6 +72,7 @@ impl Recorded {
             receipt,
             text,
             salt: Salt::read(&recorded.salt)?,
+            subject_tag: recorded.routing?.subject_tag,
         })
     }
 
@@ -88,6 +91,7 @@ impl Recorded {
             text: canonical::to_text(receipt),
             receipt: receipt.clone(),
             salt,
+            subject_tag: None,
         };
         let is_exact = line.as_object()?.len() == LINE_MEMBERS
             && recorded.recorded_at.to_string() == recorded_at;

@@ -29,6 +29,8 @@ fn what_is_held_stays_and_what_is_erased_leaves_tombstones() {
     writer.append_about(TAG, 5);
     let listed = home.json(&["receipts", "list"]);
     let reference = listed["receipts"][4]["receipt_ref"].as_str().unwrap();
+    let shown = home.json(&["receipts", "show", reference]);
+    assert_eq!(shown["subject_tag"], TAG);
     let hold = ["receipts", "hold", "--reason=litigation.7"];
     let hold = [&hold[..], &["--subject-tag", TAG]].concat();
     let placed = home.json(&hold);

@@ -337,6 +337,7 @@ mod tests {
             text: record.text().to_owned(),
             receipt: record.into_value(),
             salt: Salt::new([7; 32]),
+            subject_tag: None,
         };
         let (receipt, _) = check_receipt(&recorded).unwrap();
         Facts::new(&recorded, &receipt).sentences()
