@@ -18,6 +18,7 @@ mod logs;
 mod policies;
 mod requests;
 mod running;
+mod signed;
 mod support;
 mod tokens;
 mod writer;
