@@ -34,14 +34,16 @@
 //! receipt it passes on; such receipts are marked. Readers, as far as their roles go. Operators, to
 //! erase receipts of a subject and to end holds: each act is an entry of the log itself. The
 //! clock: its jumps shift deadlines and times of recording, never order, and one that does not last
-//! erases nothing. The pin folder, to keep what
-//! was written to it; what it says counts only under the log's signature.
+//! erases nothing. The pin folder, to keep what was written to it; what it says counts only under the
+//! log's signature.
 //!
 //! # A compromise yields
 //!
 //! The running process, or its data and its keys: all receipts, and the power to withhold or invent
 //! later ones. Entries under a checkpoint or a proof that was seen outside before cannot be changed or
-//! dropped unnoticed: no later checkpoint would be consistent with it.
+//! dropped unnoticed: no later checkpoint would be consistent with it. Receipts can be replaced by
+//! tombstones; that these are there is seen by everybody who verifies the log, and what was due by the
+//! receipts of erasures.
 //!
 //! The data alone, put back to an earlier state or copied, yield nothing: the store does not start on
 //! a log that ends before its pin or does not lead from it, nor goes on with one. Data and pins that are
