@@ -23,6 +23,9 @@ pub(crate) const CAPTURE: &str = "cl-capture";
 
 pub(crate) const OPERATOR: &str = "operator";
 pub(crate) const AUDITOR: &str = "auditor";
+
+/// The path of the auditor's SPIFFE id.
+pub(crate) const AUDITOR_PATH: &str = "auditor/clctl";
 pub(crate) const CLIENT: &str = "client";
 pub(crate) const OWNER: &str = "owner";
 
@@ -70,7 +73,7 @@ pub(crate) fn owners() -> Vec<(&'static str, String)> {
     let others = [
         (CAPTURE, "vault/cl-capture"),
         (OPERATOR, "operator/clctl"),
-        (AUDITOR, "auditor/clctl"),
+        (AUDITOR, AUDITOR_PATH),
         (CLIENT, "client/default/demo"),
         (OWNER, "owner/default"),
     ];

@@ -124,6 +124,8 @@ pub(crate) enum Error {
     Unverified(Box<Fault>),
     #[error("the tenant {tenant} has no receipt log")]
     NoLog { tenant: String },
+    #[error("the keys are not all of one log")]
+    KeysOfTwoLogs,
     #[error("{} is there already", path.display())]
     FolderExists { path: PathBuf },
 }
@@ -234,7 +236,10 @@ impl Error {
             | Self::Refused {
                 kind: Kind::Final, ..
             } => 1,
-            Self::TrustDomain | Self::Needs { .. } | Self::PortRange { .. } => 2,
+            Self::TrustDomain
+            | Self::KeysOfTwoLogs
+            | Self::Needs { .. }
+            | Self::PortRange { .. } => 2,
             Self::NotUp
             | Self::NotStarted(_)
             | Self::Unready
@@ -287,6 +292,7 @@ impl Error {
             Self::LogFault { code, .. } => code,
             Self::Unverified(fault) => fault.why.code(),
             Self::NoLog { .. } => "RECEIPT_LOG_NOT_FOUND",
+            Self::KeysOfTwoLogs => "KEYS_OF_TWO_LOGS",
             Self::FolderExists { .. } => "FOLDER_EXISTS",
         }
     }
@@ -351,6 +357,7 @@ impl Error {
             | Self::NotReady { .. }
             | Self::Killed { .. }
             | Self::NoLog { .. }
+            | Self::KeysOfTwoLogs
             | Self::Interrupted => return None,
         };
         Some(next)

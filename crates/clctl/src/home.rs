@@ -83,6 +83,11 @@ impl Home {
         self.root.join("receipt-writers.json")
     }
 
+    /// Who may read which receipts.
+    pub(crate) fn receipt_readers(&self) -> PathBuf {
+        self.root.join("receipt-readers.json")
+    }
+
     /// The first policy snapshot.
     pub(crate) fn default_policy(&self) -> PathBuf {
         self.root.join("policy/default.json")

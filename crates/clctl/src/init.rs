@@ -22,7 +22,7 @@ use crate::session::Session;
 
 /// What a home consists of, in the order in which it appears. Of two that make the same home at
 /// once, only one gets past the first entry; without the last it is no home.
-const ENTRIES: [&str; 12] = [
+const ENTRIES: [&str; 13] = [
     "keys",
     "policy",
     "examples",
@@ -34,6 +34,7 @@ const ENTRIES: [&str; 12] = [
     "jwks.json",
     "token-issuer.json",
     "receipt-writers.json",
+    "receipt-readers.json",
     "pki",
 ];
 
@@ -114,6 +115,10 @@ fn fill(home: &Home, trust_domain: &str, session: &Session) -> Result<(), Error>
         (
             home.receipt_writers(),
             documents::receipt_writers(trust_domain),
+        ),
+        (
+            home.receipt_readers(),
+            documents::receipt_readers(trust_domain),
         ),
         (home.default_policy(), documents::snapshot(&parties)),
         (

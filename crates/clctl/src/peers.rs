@@ -10,6 +10,7 @@ use cl_host::files::{self, MAX_PUBLIC_BYTES};
 use cl_host::identity::{PeerId, SpiffeId};
 use cl_host::tls::Credentials;
 use cl_wire::policy::v1::policy_admin_service_client::PolicyAdminServiceClient;
+use cl_wire::receipt::v1::receipt_admin_service_client::ReceiptAdminServiceClient;
 use cl_wire::receipt::v1::receipt_service_client::ReceiptServiceClient;
 use cl_wire::vault::v1::owner_service_client::OwnerServiceClient;
 use http::{Request, Response};
@@ -31,6 +32,7 @@ use crate::session::Session;
 
 pub(crate) type PolicyAdmin = PolicyAdminServiceClient<PeerChannel>;
 pub(crate) type Receipts = ReceiptServiceClient<PeerChannel>;
+pub(crate) type ReceiptAdmin = ReceiptAdminServiceClient<PeerChannel>;
 pub(crate) type Owner = OwnerServiceClient<PeerChannel>;
 
 /// Time for one call; a check of the whole log reads all of it.
@@ -57,6 +59,14 @@ pub(crate) fn receipt_store(session: &Session) -> Result<PeerChannel, Error> {
     let endpoints = Endpoints::running(&session.home)?;
     let addr = endpoints.find(&RECEIPT_STORE)?.addr;
     channel(session, AUDITOR, &RECEIPT_STORE, addr)
+}
+
+/// The receipt store's service for operators, as the operator.
+pub(crate) fn receipt_admin(session: &Session) -> Result<ReceiptAdmin, Error> {
+    let endpoints = Endpoints::running(&session.home)?;
+    let addr = endpoints.find(&RECEIPT_STORE)?.addr;
+    let channel = channel(session, OPERATOR, &RECEIPT_STORE, addr)?;
+    Ok(ReceiptAdmin::new(channel))
 }
 
 /// The vault's service for the owner of its context, as the owner.

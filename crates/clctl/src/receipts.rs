@@ -1,9 +1,12 @@
-//! Receipts, as the auditor: reading, exporting, verifying and explaining them.
+//! Receipts: reading, exporting, verifying and explaining them as the auditor, holding and erasing them
+//! as the operator.
 
 mod explain;
 mod export;
 mod fault;
 mod folder;
+mod holds;
+mod kept;
 mod keys;
 mod list;
 mod offline;
@@ -19,6 +22,7 @@ use cl_wire::receipt::v1::GetReceiptRequest;
 use clap::Subcommand;
 
 pub(crate) use self::fault::Fault;
+use self::holds::{EraseArgs, HoldArgs, ReleaseArgs};
 use self::list::ListArgs;
 use self::recorded::Recorded;
 use self::verify::VerifyArgs;
@@ -62,6 +66,18 @@ pub(crate) enum ReceiptsCommand {
     },
     /// Verifies a log here: checkpoint, tiles, entries and receipts.
     Verify(VerifyArgs),
+    /// Keeps receipts beyond their retention, until the hold is released.
+    Hold(HoldArgs),
+    /// Ends a hold.
+    Release(ReleaseArgs),
+    /// Lists the holds.
+    Holds {
+        /// The tenant of the holds.
+        #[arg(long, default_value = "default", value_parser = tenant)]
+        tenant: String,
+    },
+    /// Erases the receipts of a subject that no hold covers.
+    Erase(EraseArgs),
 }
 
 /// Which receipt.
@@ -81,6 +97,7 @@ impl ReceiptArgs {
         let request = GetReceiptRequest {
             tenant: self.tenant.clone(),
             receipt_ref: format!("{RECEIPT_PREFIX}{id}"),
+            actor: None,
         };
         let answer = store.get_receipt(request).await;
         let answer = answer.map_err(|status| Error::of_status(RECEIPT_STORE.name, &status))?;
@@ -98,5 +115,9 @@ pub(crate) async fn run(command: ReceiptsCommand, session: &Session) -> Result<(
         ReceiptsCommand::Explain { receipt } => explain::run(&receipt, session).await,
         ReceiptsCommand::Export { folder, tenant } => export::run(&folder, &tenant, session).await,
         ReceiptsCommand::Verify(args) => verify::run(&args, session).await,
+        ReceiptsCommand::Hold(args) => holds::hold(args, session).await,
+        ReceiptsCommand::Release(args) => holds::release(args, session).await,
+        ReceiptsCommand::Holds { tenant } => holds::list(tenant, session).await,
+        ReceiptsCommand::Erase(args) => holds::erase(args, session).await,
     }
 }

@@ -44,16 +44,18 @@ impl Receipts {
         }
     }
 
-    /// Reads a receipt of a tenant, whoever is its actor.
+    /// Reads a receipt of a tenant with this actor; the store shows the gateway no other.
     pub async fn read(
         &self,
         tenant: &TenantName,
         receipt: &ReceiptId,
+        actor: &Reference,
         deadline: Deadline,
     ) -> Result<Recorded, Error> {
         let message = wire::GetReceiptRequest {
             tenant: tenant.as_str().to_owned(),
             receipt_ref: receipt.as_str().to_owned(),
+            actor: Some(actor.as_str().to_owned()),
         };
         let call = within(message, deadline);
         let answer = self.client.clone().get_receipt(call).await;
@@ -89,7 +91,7 @@ fn meant(status: &Status) -> Error {
 
 fn known(code: Code, reason: &str, _after: Option<Duration>) -> Option<Error> {
     match (code, reason) {
-        (Code::NotFound, "RECEIPT_NOT_FOUND") => Some(Error::ReceiptNotFound),
+        (Code::NotFound, "RECEIPT_NOT_FOUND" | "RECEIPT_ERASED") => Some(Error::ReceiptNotFound),
         _ => None,
     }
 }
@@ -104,6 +106,7 @@ mod tests {
     fn only_known_reasons_pass() {
         for (code, reason, told) in [
             (Code::NotFound, "RECEIPT_NOT_FOUND", "RECEIPT_NOT_FOUND"),
+            (Code::NotFound, "RECEIPT_ERASED", "RECEIPT_NOT_FOUND"),
             (Code::NotFound, "INTENT_NOT_FOUND", "INTERNAL"),
             (Code::InvalidArgument, "INVALID_FIELD", "INTERNAL"),
             (Code::InvalidArgument, "INVALID_RECEIPT", "INTERNAL"),

@@ -200,34 +200,75 @@ fn sign(
 
 /// Verifies a whole anchor and gives its last record.
 fn verify(anchor: &[u8], log_id: Digest, key: &PublicKey) -> Result<AnchorState, Refusal> {
-    let mut last: Option<AnchorState> = None;
+    let mut check = AnchorCheck::new(log_id, key.clone());
     for line in lines(anchor, Code::ReceiptAnchorTruncated)? {
+        check.line(line)?;
+    }
+    check.last.ok_or_else(|| Code::ReceiptAnchorEmpty.into())
+}
+
+/// Verifies an anchor line by line, for whoever has the public key alone.
+#[derive(Clone, Debug)]
+pub struct AnchorCheck {
+    log_id: Digest,
+    key: PublicKey,
+    last: Option<AnchorState>,
+}
+
+impl AnchorCheck {
+    /// Begins before the first line.
+    pub const fn new(log_id: Digest, key: PublicKey) -> Self {
+        Self {
+            log_id,
+            key,
+            last: None,
+        }
+    }
+
+    /// Verifies the next line, without its line feed.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`AnchoredLog::open`] that are about a record.
+    pub fn line(&mut self, line: &[u8]) -> Result<(), Refusal> {
         let record = read_line(
             line,
             Code::ReceiptAnchorInvalidJson,
             Code::ReceiptAnchorInvalidRecord,
         )?;
-        let expected = last
-            .as_ref()
-            .map_or(0, |last| last.sequence.saturating_add(1));
-        let (state, previous_signature) = read_record(&record, expected, log_id)?;
-        if !is_signed(&record, &state.signature, key) {
+        let last = self.last.as_ref();
+        let expected = last.map_or(0, |last| last.sequence.saturating_add(1));
+        let (state, previous_signature) = read_record(&record, expected, self.log_id)?;
+        if !is_signed(&record, &state.signature, &self.key) {
             return Err(Code::ReceiptAnchorAuthenticationFailed.into());
         }
-        match &last {
+        match last {
             None if !state.is_genesis(previous_signature) => {
-                return Err(Code::ReceiptAnchorInvalidGenesis.into());
+                Err(Code::ReceiptAnchorInvalidGenesis.into())
             }
             Some(last)
                 if Some(state.entries) != last.entries.checked_add(1)
                     || previous_signature != last.signature =>
             {
-                return Err(Code::ReceiptAnchorChainMismatch.into());
+                Err(Code::ReceiptAnchorChainMismatch.into())
             }
-            None | Some(_) => last = Some(state),
+            None | Some(_) => {
+                self.last = Some(state);
+                Ok(())
+            }
         }
     }
-    last.ok_or_else(|| Code::ReceiptAnchorEmpty.into())
+
+    /// Checks that the last line states this log.
+    ///
+    /// # Errors
+    ///
+    /// [`Code::ReceiptAnchorEmpty`], or those of [`AnchoredLog::open`] for an anchor and a log that
+    /// do not agree.
+    pub fn finish(&self, log: &LogState) -> Result<(), Refusal> {
+        let last = self.last.as_ref().ok_or(Code::ReceiptAnchorEmpty)?;
+        last.check_log(log)
+    }
 }
 
 fn read_record(

@@ -74,11 +74,13 @@ impl TrustedKey {
     }
 
     fn signs_at(&self, time: UnixTime) -> bool {
-        let begun = |from: &Timestamp| from.instant() <= time;
         let ended = |until: &Timestamp| until.instant() <= time;
-        !self.revoked
-            && self.not_before.get().is_none_or(begun)
-            && !self.not_after.get().is_some_and(ended)
+        self.has_signed_by(time) && !self.not_after.get().is_some_and(ended)
+    }
+
+    fn has_signed_by(&self, time: UnixTime) -> bool {
+        let begun = |from: &Timestamp| from.instant() <= time;
+        !self.revoked && self.not_before.get().is_none_or(begun)
     }
 }
 
@@ -110,7 +112,18 @@ impl TrustFile {
         self.public_keys(purpose, time).collect()
     }
 
-    /// The same keys one by one.
+    /// The keys that have signed for `purpose` up to a time, also those that were replaced since.
+    ///
+    /// What stays for good, such as a log, is verified by them. One that is revoked is not among
+    /// them.
+    pub fn verifying_keys(&self, purpose: &str, time: UnixTime) -> impl Iterator<Item = PublicKey> {
+        self.keys
+            .iter()
+            .filter(move |key| key.purpose.as_str() == purpose && key.has_signed_by(time))
+            .filter_map(|key| Some(PublicKey::new(key.kid.clone(), key.bytes()?)))
+    }
+
+    /// The same keys as of [`Self::keys`] one by one.
     pub fn public_keys(&self, purpose: &str, time: UnixTime) -> impl Iterator<Item = PublicKey> {
         self.keys
             .iter()

@@ -7,7 +7,8 @@ use cl_model::refusal::Code;
 use cl_tlog::{Appended, Edge, Entry, HASH_BYTES, Hash, Prover, TILE_WIDTH, TileReader as _};
 
 use crate::core::finished;
-use crate::core::records::{self, EntryRecord};
+use crate::core::kept::ENDS_EARLY;
+use crate::core::records::{self, EntryRecord, LogRecord};
 use crate::core::routing::Tenant;
 use crate::core::trees::{Tiles, Tree};
 use crate::error::Error;
@@ -29,6 +30,8 @@ pub struct Progress {
     /// The size and root that the checkpoint states.
     goal: (u64, Hash),
     checkpoint: String,
+    /// How many of the entries that verified are tombstones.
+    erased: u64,
 }
 
 impl Progress {
@@ -40,6 +43,15 @@ impl Progress {
     /// Whether all entries were checked.
     pub fn is_complete(&self) -> bool {
         self.checked() >= self.goal.0
+    }
+
+    /// Entries that verified and are tombstones.
+    pub fn erased(&self) -> u64 {
+        self.erased
+    }
+
+    fn count(&mut self, erased: &[bool]) {
+        self.erased += erased.iter().filter(|it| **it).count() as u64;
     }
 
     /// The checkpoint that is checked; empty for a tenant without a log.
@@ -58,38 +70,66 @@ pub struct Fault {
 }
 
 impl Reader {
-    /// Starts a check of a tenant's log as it is now.
+    /// Starts a check of a tenant's log as it is now. Damage is a fault; an error says that nothing
+    /// could be read.
     pub fn begin_check(&self, tenant: Tenant) -> Result<(Progress, Option<Fault>), Error> {
         let mut progress = Progress {
             tenant,
             edge: Edge::default(),
             goal: (0, Hash::EMPTY),
             checkpoint: String::new(),
+            erased: 0,
         };
-        let log = self.store.get(&Slot::Log(progress.tenant.clone()))?;
+        let log = match self.log_record(&progress.tenant)? {
+            Ok(log) => log,
+            Err(code) => return Ok((progress, Some(Fault { sequence: 1, code }))),
+        };
         let Some(log) = log else {
-            let is_stray = self.has_entry(&progress.tenant, 1)?;
-            let fault = is_stray.then_some(Code::ReceiptLogUnanchoredSuffix);
-            if fault.is_none() {
-                self.kept.cover(&*self.store, &progress.tenant)?;
+            if self.has_entry(&progress.tenant, 1)? {
+                let code = Code::ReceiptLogUnanchoredSuffix;
+                return Ok((progress, Some(Fault { sequence: 1, code })));
             }
-            return Ok((progress, fault.map(|code| Fault { sequence: 1, code })));
+            let fault = self.check_pin(&progress.tenant, 0)?;
+            return Ok((progress, fault));
         };
-        let record: records::LogRecord = records::decode(&log)?;
-        let stated = self.kept.key().read(&progress.tenant, &record.checkpoint)?;
-        progress.checkpoint = record.checkpoint;
+        let stated = self.kept.key().read(&progress.tenant, &log.checkpoint)?;
+        progress.checkpoint = log.checkpoint;
         let Some(stated) = stated else {
-            let fault = Fault {
-                sequence: 1,
-                code: Code::ReceiptLogRewrite,
-            };
-            return Ok((progress, Some(fault)));
+            let code = Code::ReceiptLogRewrite;
+            return Ok((progress, Some(Fault { sequence: 1, code })));
         };
-        // What is not pinned is not shown.
-        self.kept.cover(&*self.store, &progress.tenant)?;
         let stated = stated.checkpoint();
         progress.goal = (stated.size(), stated.root());
+        // What is not pinned is not shown. Of damage the entries can say more than the pin.
+        let covered = self.kept.cover(&*self.store, &progress.tenant);
+        let covered = named(covered, Code::ReceiptLogRewrite)?;
+        drop(covered);
         Ok((progress, None))
+    }
+
+    /// Where a log ends, or what is wrong with the record of it.
+    fn log_record(&self, tenant: &Tenant) -> Result<Result<Option<LogRecord>, Code>, Error> {
+        let stored = self.store.get(&Slot::Log(tenant.clone()));
+        let record = stored.and_then(|stored| {
+            let record = stored.map(|stored| records::decode(&stored));
+            record.transpose()
+        });
+        named(record, Code::ReceiptLogRewrite)
+    }
+
+    /// Checks that a log goes on from its pin: what is not pinned is not shown.
+    fn check_pin(&self, tenant: &Tenant, size: u64) -> Result<Option<Fault>, Error> {
+        let code = match self.kept.cover(&*self.store, tenant) {
+            Ok(_) => return Ok(None),
+            Err(Error::Corrupt(ENDS_EARLY)) => Code::ReceiptLogRollback,
+            Err(Error::Corrupt(_)) => Code::ReceiptLogRewrite,
+            Err(error) => return Err(error),
+        };
+        let sequence = size + u64::from(code == Code::ReceiptLogRollback);
+        Ok(Some(Fault {
+            sequence: sequence.max(1),
+            code,
+        }))
     }
 
     /// Checks some more entries. The fault comes with what verified before it.
@@ -97,11 +137,14 @@ impl Reader {
         let (size, root) = progress.goal;
         let first = progress.checked() + 1;
         let last = size.min(progress.checked() + CHUNK);
-        let mut leaves = Vec::new();
+        let (mut leaves, mut erased) = (Vec::new(), Vec::new());
         let mut fault = None;
         for sequence in first..=last {
             match self.check_entry(&progress.tenant, sequence)? {
-                Ok(entry) => leaves.push(entry.leaf),
+                Ok(entry) => {
+                    erased.push(entry.tombstone.is_some());
+                    leaves.push(entry.leaf);
+                }
                 Err(code) => {
                     fault = Some(Fault { sequence, code });
                     break;
@@ -111,21 +154,26 @@ impl Reader {
         let appended = append(&progress.edge, &leaves)?;
         if let Some(bad) = self.check_tiles(&progress.tenant, first, &appended)? {
             leaves.truncate(usize::try_from(bad.sequence - first).unwrap_or(usize::MAX));
+            erased.truncate(leaves.len());
+            progress.count(&erased);
             progress.edge = append(&progress.edge, &leaves)?.into_edge();
             return Ok((progress, Some(bad)));
         }
+        progress.count(&erased);
         progress.edge = appended.into_edge();
         if fault.is_some() || !progress.is_complete() {
             return Ok((progress, fault));
         }
+        let fault = |sequence, code| Some(Fault { sequence, code });
         let fault = if progress.edge.root() != root {
-            Some((size, Code::ReceiptLogRewrite))
+            fault(size, Code::ReceiptLogRewrite)
+        } else if let Some(unpinned) = self.check_pin(&progress.tenant, size)? {
+            Some(unpinned)
         } else if self.has_stray_entry(&progress.tenant, size)? {
-            Some((size + 1, Code::ReceiptLogUnanchoredSuffix))
+            fault(size + 1, Code::ReceiptLogUnanchoredSuffix)
         } else {
             None
         };
-        let fault = fault.map(|(sequence, code)| Fault { sequence, code });
         Ok((progress, fault))
     }
 
@@ -172,11 +220,16 @@ impl Reader {
             Ok(None) => return Ok(Err(Code::ReceiptLogTruncated)),
             Err(error) => Err(error),
         };
-        let entry = match entry {
+        let entry = match named(entry, Code::ReceiptLogInvalidEntry)? {
             Ok(entry) => entry,
-            Err(Error::Corrupt(_)) => return Ok(Err(Code::ReceiptLogInvalidEntry)),
-            Err(error) => return Err(error),
+            Err(code) => return Ok(Err(code)),
         };
+        if entry.tombstone.is_some() {
+            let is_tombstone = finished::is_tombstone(&entry);
+            return Ok(is_tombstone
+                .then_some(entry)
+                .ok_or(Code::ReceiptLogInvalidEntry));
+        }
         let receipt = match finished::verify(&entry) {
             Ok(receipt) => receipt,
             Err(code) => return Ok(Err(code)),
@@ -187,18 +240,26 @@ impl Reader {
         }
         if let Some(superseded) = &entry.supersedes_ref {
             let superseded = Slot::Receipt(tenant.clone(), superseded.clone());
-            let place = number(self.store.get(&superseded)?.as_ref())?;
-            if place.is_none_or(|place| place >= sequence) {
-                return Ok(Err(Code::InvalidReceipt));
+            let place = named(self.number(&superseded), Code::ReceiptLogInvalidEntry)?;
+            match place {
+                Ok(Some(place)) if place < sequence => {}
+                Ok(Some(_) | None) => return Ok(Err(Code::InvalidReceipt)),
+                Err(code) => return Ok(Err(code)),
             }
         }
         if let Some((actor, bundle)) = consumption(&receipt) {
             let first = Slot::Consumed(tenant.clone(), actor, bundle);
-            if number(self.store.get(&first)?.as_ref())? != Some(sequence) {
-                return Ok(Err(Code::ReceiptReplayConflict));
+            match named(self.number(&first), Code::ReceiptLogInvalidEntry)? {
+                Ok(Some(first)) if first == sequence => {}
+                Ok(Some(_) | None) => return Ok(Err(Code::ReceiptReplayConflict)),
+                Err(code) => return Ok(Err(code)),
             }
         }
         Ok(Ok(entry))
+    }
+
+    fn number(&self, slot: &Slot) -> Result<Option<u64>, Error> {
+        number(self.store.get(slot)?.as_ref())
     }
 
     pub(crate) fn tiles(&self, tenant: &Tenant) -> Tiles<'_> {
@@ -208,11 +269,11 @@ impl Reader {
         }
     }
 
+    /// Whether there is an entry, also one that cannot be opened.
     fn has_entry(&self, tenant: &Tenant, sequence: u64) -> Result<bool, Error> {
-        Ok(self
-            .store
-            .get(&Slot::Entry(tenant.clone(), sequence))?
-            .is_some())
+        let stored = self.store.get(&Slot::Entry(tenant.clone(), sequence));
+        let stored = named(stored, Code::ReceiptLogInvalidEntry)?;
+        Ok(stored.map_or(true, |stored| stored.is_some()))
     }
 
     /// Whether an entry follows that no checkpoint covers.
@@ -282,6 +343,15 @@ impl Reader {
             sequence: size + 1,
             code: Code::ReceiptLogUnanchoredSuffix,
         }))
+    }
+}
+
+/// Tells damage, which is a finding, from a store that cannot be read.
+fn named<T>(read: Result<T, Error>, damage: Code) -> Result<Result<T, Code>, Error> {
+    match read {
+        Ok(read) => Ok(Ok(read)),
+        Err(Error::Corrupt(_)) => Ok(Err(damage)),
+        Err(error) => Err(error),
     }
 }
 

@@ -249,6 +249,7 @@ impl Writer {
                 }
                 Ok(Answer::Intent(state, placed))
             }
+            Outcome::Erased(erased) => Ok(Answer::Erased(erased)),
             Outcome::Done => Ok(Answer::Done),
         };
         let outcomes = outcomes.into_iter();

@@ -7,15 +7,20 @@ use std::time::Duration;
 use cl_host::files::{self, FileError};
 use cl_host::{BoxError, Host};
 use cl_kv::{Metered, RocksEngine, Sealed};
+use cl_model::refusal::Refusal;
+use cl_model::time::UnixTime;
+use cl_model::trust::{MAX_TRUST_BYTES, RECEIPTS, TrustFile};
 use cl_tlog::{MAX_POLICY_BYTES, Policy};
 use ring::rand::SystemRandom;
 
 use crate::core::command::Rules;
+use crate::core::retention::{self, InvalidRetention, Retention};
 use crate::core::trees::LogKey;
 use crate::core::writers::{InvalidWriters, MAX_TABLE_BYTES, Writers};
 use crate::cosigning::Cosigning;
 use crate::keyfiles::KeyFiles;
 use crate::pin::FolderPin;
+use crate::readers::ReadersFile;
 use crate::witness::{HttpWitnesses, InvalidAddress, InvalidRoots};
 use crate::{Deps, PROCESS};
 
@@ -24,6 +29,8 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Bytes of the longest file of certificates: all authorities that the web has are some 250 KiB.
 const MAX_ROOTS_BYTES: u64 = 4 * 1024 * 1024;
+/// How often the store looks for receipts whose retention has ended: it ends at midnight.
+const RETENTION_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The store's own settings; each is a flag and an environment variable.
 #[derive(Clone, Debug, PartialEq, Eq, clap::Args)]
@@ -31,6 +38,20 @@ pub struct Settings {
     /// Who may write which receipts, JSON [default: receipt-writers.json in the home folder].
     #[arg(long, env = "CL_WRITERS_FILE")]
     pub writers_file: Option<PathBuf>,
+
+    /// Who may read which receipts, JSON; read again when it changes [default: receipt-readers.json
+    /// in the home folder].
+    #[arg(long, env = "CL_READERS_FILE")]
+    pub readers_file: Option<PathBuf>,
+
+    /// How long receipts are kept, JSON [default: the built-in table].
+    #[arg(long, env = "CL_RETENTION_FILE")]
+    pub retention_file: Option<PathBuf>,
+
+    /// How many seconds the clock may step ahead at once and be believed; a larger jump must last
+    /// that long before it erases anything.
+    #[arg(long, env = "CL_MAX_CLOCK_STEP_SECONDS", default_value_t = 60)]
+    pub max_clock_step_seconds: u64,
 
     /// Key-encryption key, 32 random bytes, mode 0600 [default: keys/cl-receipt-store.kek in the
     /// home folder].
@@ -41,6 +62,11 @@ pub struct Settings {
     /// the home folder].
     #[arg(long, env = "CL_LOG_KEY")]
     pub log_key: Option<PathBuf>,
+
+    /// Public keys, of which those for `receipts` verify checkpoints from before the log key was
+    /// replaced [default: trust.json in the home folder, where there is one].
+    #[arg(long, env = "CL_TRUST_FILE")]
+    pub trust_file: Option<PathBuf>,
 
     /// Folder of pins, the newest checkpoint of each log, which tell when the data folder is put back
     /// or copied; not in it, and not backed up with it [default: pins in the home folder].
@@ -76,6 +102,12 @@ pub enum InvalidSettings {
     /// The table of writers is wrong.
     #[error(transparent)]
     Writers(#[from] InvalidWriters),
+    /// The table of retention is wrong.
+    #[error(transparent)]
+    Retention(#[from] InvalidRetention),
+    /// The file of trusted keys is wrong.
+    #[error("the file of trusted keys: {0}")]
+    Trust(Refusal),
     /// The pins would be put back together with the data.
     #[error("the pin folder must not be in the data folder, nor the data folder in it")]
     PinsInData,
@@ -103,6 +135,11 @@ impl Settings {
         let or_default =
             |path: Option<PathBuf>, name: &str| path.unwrap_or_else(|| home.join(name));
         let writers = load_writers(&or_default(self.writers_file, "receipt-writers.json"))?;
+        let readers = ReadersFile::load(or_default(self.readers_file, "receipt-readers.json"))?;
+        let retention = Arc::new(load_retention(self.retention_file.as_deref())?);
+        let trust = load_trust(self.trust_file, home.join("trust.json"))?;
+        let now = UnixTime::from_milliseconds(host.clock.now_unix_ms());
+        let replaced = trust.iter().flat_map(|it| it.verifying_keys(RECEIPTS, now));
         let key_files = KeyFiles {
             log: or_default(self.log_key, "keys/receipts.pem"),
             sealing: or_default(self.kek_file, "keys/cl-receipt-store.kek"),
@@ -122,17 +159,22 @@ impl Settings {
             pin: Arc::new(pin),
             adopts_lost_pins: self.adopt_lost_pins,
             cosigning,
-            log_key: LogKey::new(secrets.log, host.credentials.own().id.trust_domain()),
+            log_key: LogKey::new(secrets.log, host.credentials.own().id.trust_domain())
+                .replacing(replaced),
             rules: Rules {
                 own_id: host.credentials.own().id.clone(),
                 writers,
             },
+            readers,
+            retention,
             clock: Arc::clone(&host.clock),
             ids: Arc::clone(&host.ids),
             meter: host.meter.clone(),
             shutdown: host.shutdown.clone(),
             tasks: host.tasks.clone(),
             sweep_interval: SWEEP_INTERVAL,
+            retention_interval: RETENTION_INTERVAL,
+            max_clock_step: Duration::from_secs(self.max_clock_step_seconds),
         })
     }
 }
@@ -166,4 +208,25 @@ fn load_witnesses(
 fn load_writers(path: &Path) -> Result<Writers, InvalidSettings> {
     let max_bytes = u64::try_from(MAX_TABLE_BYTES).unwrap_or(u64::MAX);
     Ok(Writers::parse(&files::load_public(path, max_bytes)?)?)
+}
+
+fn load_retention(path: Option<&Path>) -> Result<Retention, InvalidSettings> {
+    let Some(path) = path else {
+        return Ok(Retention::parse(retention::DEFAULT_TABLE.as_bytes())?);
+    };
+    let max_bytes = u64::try_from(retention::MAX_TABLE_BYTES).unwrap_or(u64::MAX);
+    Ok(Retention::parse(&files::load_public(path, max_bytes)?)?)
+}
+
+/// The file of trusted keys; without one, no key was replaced.
+fn load_trust(
+    path: Option<PathBuf>,
+    default: PathBuf,
+) -> Result<Option<TrustFile>, InvalidSettings> {
+    let Some(path) = path.or_else(|| default.exists().then_some(default)) else {
+        return Ok(None);
+    };
+    let max_bytes = u64::try_from(MAX_TRUST_BYTES).unwrap_or(u64::MAX);
+    let trust = TrustFile::parse(&files::load_public(&path, max_bytes)?);
+    trust.map(Some).map_err(InvalidSettings::Trust)
 }

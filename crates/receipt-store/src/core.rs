@@ -3,11 +3,14 @@
 
 pub mod command;
 pub mod finished;
+pub mod holds;
 pub mod intents;
 pub mod kept;
 pub mod ledger;
 pub mod members;
+pub mod readers;
 pub mod records;
+pub mod retention;
 pub mod routing;
 pub mod trees;
 pub mod writers;

@@ -61,6 +61,18 @@ pub enum Error {
     /// The tenant has no such receipt.
     #[error("no such receipt")]
     ReceiptNotFound,
+    /// Only the receipt's tombstone is left.
+    #[error("the receipt was erased")]
+    ReceiptErased,
+    /// The tenant has no such hold.
+    #[error("no such hold")]
+    HoldNotFound,
+    /// The tenant has as many holds as it can have.
+    #[error("the tenant has too many holds")]
+    TooManyHolds,
+    /// The peer is no reader.
+    #[error("the caller is no reader")]
+    NotReader,
     /// Too many calls wait.
     #[error("too many calls wait")]
     Busy,
@@ -201,6 +213,10 @@ impl From<Error> for Status {
             | Error::BundleUnsettled
             | Error::IntentNotFound
             | Error::ReceiptNotFound
+            | Error::ReceiptErased
+            | Error::HoldNotFound
+            | Error::TooManyHolds
+            | Error::NotReader
             | Error::Busy
             | Error::Draining
             | Error::Unavailable(_)
@@ -262,6 +278,22 @@ fn public(error: &Error) -> (Code, &'static str, &'static str) {
         ),
         Error::IntentNotFound => (Code::NotFound, "INTENT_NOT_FOUND", "no such intent"),
         Error::ReceiptNotFound => (Code::NotFound, "RECEIPT_NOT_FOUND", "no such receipt"),
+        Error::ReceiptErased => (
+            Code::NotFound,
+            "RECEIPT_ERASED",
+            "the receipt was erased; a tombstone is left of it",
+        ),
+        Error::HoldNotFound => (Code::NotFound, "HOLD_NOT_FOUND", "no such hold"),
+        Error::TooManyHolds => (
+            Code::FailedPrecondition,
+            "TOO_MANY_HOLDS",
+            "the tenant has as many holds as it can have",
+        ),
+        Error::NotReader => (
+            Code::PermissionDenied,
+            "CALLER_NOT_ALLOWED",
+            "the caller may not read receipts",
+        ),
         Error::Busy => (
             Code::ResourceExhausted,
             "RATE_LIMITED",
@@ -298,6 +330,10 @@ mod tests {
     fn every_error_has_a_reason_and_says_when_to_come_back() {
         for (error, reason) in [
             (Error::NoCaller, "CALLER_UNAUTHENTICATED"),
+            (Error::NotReader, "CALLER_NOT_ALLOWED"),
+            (Error::ReceiptErased, "RECEIPT_ERASED"),
+            (Error::HoldNotFound, "HOLD_NOT_FOUND"),
+            (Error::TooManyHolds, "TOO_MANY_HOLDS"),
             (Error::Busy, "RATE_LIMITED"),
             (Error::Draining, "RECEIPT_STORE_UNAVAILABLE"),
             (Error::from(cl_kv::Error::Full), "RECEIPT_STORE_UNAVAILABLE"),

@@ -1,5 +1,6 @@
 //! The gRPC service: each rpc reads its request, makes one call, and writes its reply.
 
+mod admin;
 mod reply;
 mod request;
 
@@ -11,16 +12,23 @@ use cl_wire::receipt::v1::{
     AppendRequest, AppendResponse, BeginRequest, BeginResponse, CompleteRequest, CompleteResponse,
     GetReceiptRequest, GetReceiptResponse, ListOpenRequest, ListOpenResponse, ListReceiptsRequest,
     ListReceiptsResponse, PreflightRequest, PreflightResponse, VerifyLogRequest, VerifyLogResponse,
+    verify_log_response,
 };
 use tonic::{Request, Response, Status};
 
 use crate::committer::Commits;
 use crate::core::command::{Command, Rules};
+use crate::core::readers::View;
+use crate::core::retention::Retention;
+use crate::core::routing::Tenant;
 use crate::error::Error;
 use crate::page_token::PageTokens;
 use crate::reader::Reader;
+use crate::readers::ReadersFile;
+use crate::search::Searches;
 
-/// The service behind the port.
+/// The services behind the port.
+#[derive(Clone)]
 pub struct Service {
     /// Takes what is to be written.
     pub commits: Commits,
@@ -28,6 +36,12 @@ pub struct Service {
     pub reader: Reader,
     /// Who may write what.
     pub rules: Arc<Rules>,
+    /// Who may read what.
+    pub readers: Arc<ReadersFile>,
+    /// How long receipts are kept.
+    pub retention: Arc<Retention>,
+    /// Bounds how many searches run.
+    pub searches: Searches,
     /// Makes and reads page tokens.
     pub tokens: PageTokens,
 }
@@ -49,6 +63,19 @@ impl Service {
         tokio::task::spawn_blocking(move || read(&reader))
             .await
             .unwrap_or(Err(Error::Internal("a read panicked")))
+    }
+
+    /// The caller, if it is a reader; what it may see is known with the tenant.
+    fn reader<T>(&self, request: &Request<T>) -> Result<SpiffeId, Error> {
+        let reader = caller(request)?;
+        let is_reader = self.readers.current().has(&reader);
+        is_reader.then_some(reader).ok_or(Error::NotReader)
+    }
+
+    /// What a reader sees of a tenant: the one rule for all that is read.
+    fn view(&self, reader: &SpiffeId, tenant: &Tenant) -> Result<View, Error> {
+        let view = self.readers.current().view(reader, tenant);
+        view.ok_or(Error::NotReader)
     }
 }
 
@@ -122,11 +149,13 @@ impl ReceiptService for Service {
         &self,
         request: Request<GetReceiptRequest>,
     ) -> Result<Response<GetReceiptResponse>, Status> {
-        caller(&request)?;
-        let (tenant, reference) = request::receipt(request.get_ref())?;
+        let reader = self.reader(&request)?;
+        let asked = request::receipt(request.into_inner())?;
+        let view = self.view(&reader, &asked.tenant)?;
         let (found, proof) = self
             .read(move |reader| {
-                let found = reader.receipt(&tenant, &reference)?;
+                let (tenant, actor) = (asked.tenant, asked.actor.as_deref());
+                let found = reader.receipt(&tenant, &asked.reference, actor, &view)?;
                 let proof = reader.proof(&tenant, &found)?;
                 Ok((found, proof))
             })
@@ -140,16 +169,28 @@ impl ReceiptService for Service {
         &self,
         request: Request<ListReceiptsRequest>,
     ) -> Result<Response<ListReceiptsResponse>, Status> {
-        let reader = caller(&request)?;
+        let reader = self.reader(&request)?;
         let request = request.into_inner();
         let page_size = request::page_size(request.page_size)?;
-        let query = request::query(&request)?;
+        let tenant = request::tenant("tenant", &request.tenant)?;
+        let query = request::query(&request, self.view(&reader, &tenant)?)?;
         let binding = request::list_binding(&request, &reader);
         let place = self.tokens.open(&binding, &request.page_token)?;
         let start = place.as_deref().map(request::list_place).transpose()?;
-        let page = self
-            .read(move |reader| reader.list(&query, start, page_size))
+        let turn = self.searches.admit().await?;
+        let mut search = self
+            .read(move |reader| reader.begin_search(query, start, page_size))
             .await?;
+        // In pieces, so that the work ends soon after the caller has gone; each piece keeps the turn.
+        while !search.is_complete() {
+            let turn = Arc::clone(&turn);
+            let piece = move |reader: &Reader| {
+                let _turn = turn;
+                reader.search(search)
+            };
+            search = self.read(piece).await?;
+        }
+        let page = search.into_page();
         let token = reply::list_token(&self.tokens, &binding, page.next)?;
         Ok(Response::new(reply::list_page(page, token)?))
     }
@@ -158,8 +199,15 @@ impl ReceiptService for Service {
         &self,
         request: Request<VerifyLogRequest>,
     ) -> Result<Response<VerifyLogResponse>, Status> {
-        caller(&request)?;
+        let reader = self.reader(&request)?;
         let tenant = request::log(request.get_ref())?;
+        if !self.view(&reader, &tenant)?.shows_log() {
+            let nothing = VerifyLogResponse {
+                result: Some(verify_log_response::Result::Checkpoint(String::new())),
+                ..VerifyLogResponse::default()
+            };
+            return Ok(Response::new(nothing));
+        }
         let begun = self.read(move |reader| reader.begin_check(tenant)).await?;
         let (mut progress, mut fault) = begun;
         // In pieces, so that the work ends soon after the caller has gone.

@@ -2,17 +2,20 @@
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use axum::{Extension, Router};
+use cl_host::identity::PeerId;
 use cl_tlog::{Entry, Tile, TilePath, TileReader as _};
 use http::{HeaderName, HeaderValue, StatusCode, Uri, header};
+use tonic::Status;
 
 use crate::core::records::{self, EntryRecord};
 use crate::core::routing::Tenant;
 use crate::error::Error;
 use crate::reader::Reader;
+use crate::readers::ReadersFile;
 use crate::store::Slot;
 
 /// What all paths of the logs begin with.
@@ -27,17 +30,41 @@ const CHECKPOINT_CACHE: &str = "no-store";
 const TILE_CACHE: &str = "private, max-age=31536000, immutable";
 
 /// The routes of the logs.
-pub fn routes(reader: Reader) -> Router {
+pub fn routes(reader: Reader, readers: Arc<ReadersFile>) -> Router {
     Router::new()
         .route("/tlog/{*path}", get(read))
-        .with_state(Arc::new(reader))
+        .with_state(Logs {
+            reader: Arc::new(reader),
+            readers,
+        })
 }
 
-/// The path counts as it was sent: another spelling of it names nothing.
-async fn read(State(reader): State<Arc<Reader>>, uri: Uri) -> Response {
-    let read = move || match uri.path().strip_prefix(PREFIX)?.split_once('/') {
-        Some((tenant, path)) => reader.file(tenant, path).transpose(),
-        None => None,
+/// The logs, and for whom they are there.
+#[derive(Clone)]
+struct Logs {
+    reader: Arc<Reader>,
+    readers: Arc<ReadersFile>,
+}
+
+/// The path counts as it was sent: another spelling of it names nothing. Nor does one of a tenant
+/// whose log does not exist for the caller.
+async fn read(
+    State(Logs { reader, readers }): State<Logs>,
+    peer: Option<Extension<PeerId>>,
+    uri: Uri,
+) -> Response {
+    let readers = readers.current();
+    let caller = peer.map(|Extension(peer)| peer.id);
+    let Some(caller) = caller.filter(|caller| readers.has(caller)) else {
+        // As for a caller that may not read anything at all.
+        return Status::from(Error::NotReader).into_http();
+    };
+    let read = move || {
+        let (tenant, path) = uri.path().strip_prefix(PREFIX)?.split_once('/')?;
+        let tenant = Tenant::parse(tenant)?;
+        let view = readers.view(&caller, &tenant)?;
+        let is_shown = view.shows_log();
+        is_shown.then(|| reader.file(&tenant, path).transpose())?
     };
     let found = tokio::task::spawn_blocking(move || read().transpose()).await;
     match found.unwrap_or(Err(Error::Internal("a read panicked"))) {
@@ -87,11 +114,8 @@ impl IntoResponse for File {
 impl Reader {
     /// A file of a tenant's log, by its path; none for a path in another spelling, a tile that the
     /// tree has not or not yet, and a tenant without a log.
-    pub fn file(&self, tenant: &str, path: &str) -> Result<Option<File>, Error> {
-        let Some(tenant) = Tenant::parse(tenant) else {
-            return Ok(None);
-        };
-        let Some(tree) = self.kept.shown(&*self.store, &tenant, 1)? else {
+    pub fn file(&self, tenant: &Tenant, path: &str) -> Result<Option<File>, Error> {
+        let Some(tree) = self.kept.shown(&*self.store, tenant, 1)? else {
             return Ok(None);
         };
         if path == CHECKPOINT {
@@ -103,13 +127,13 @@ impl Reader {
         };
         match TilePath::parse(path) {
             Some(TilePath::Hashes(tile)) if is_in_tree(tile) => {
-                let stored = self.tiles(&tenant).read(tile)?;
+                let stored = self.tiles(tenant).read(tile)?;
                 let mut bytes = stored.ok_or(Error::Corrupt("a tile is missing"))?;
                 bytes.truncate(usize::from(tile.width()) * cl_tlog::HASH_BYTES);
                 Ok(Some(File::Tile(bytes)))
             }
             Some(TilePath::Entries(tile)) if is_in_tree(tile) => {
-                Ok(Some(File::Tile(self.bundle(&tenant, tile)?)))
+                Ok(Some(File::Tile(self.bundle(tenant, tile)?)))
             }
             Some(TilePath::Hashes(_) | TilePath::Entries(_)) | None => Ok(None),
         }

@@ -9,7 +9,9 @@
 //! entries are salted commitments to receipts ([`cl_model::leaf`]), with a signed checkpoint over
 //! every entry, pinned before its call is answered, and the proof in the answer. An operation whose
 //! writer is silent past its deadline is recorded as indeterminate by the store itself. Readers get
-//! single receipts with proofs, searches, a check of a whole log, and its tiles over HTTP ([`http`]).
+//! single receipts with proofs, searches, a check of a whole log, and its tiles over HTTP ([`http`]),
+//! each as far as its role reaches. When the retention of a receipt has ended and no hold covers it,
+//! its body and salt are erased, and a tombstone stays; the tree is as it was.
 //!
 //! [`Begin`]: cl_wire::receipt::v1::receipt_service_server::ReceiptService::begin
 //! [`Complete`]: cl_wire::receipt::v1::receipt_service_server::ReceiptService::complete
@@ -29,15 +31,19 @@
 //! Writers, for what their rows of the table allow: a writer that lies records a false receipt of
 //! an operation that it may write, under its own name; it cannot write for another actor, change an
 //! entry, or consume a bundle twice. The bundle issuer, to have authenticated the recipient whose
-//! receipt it passes on; such receipts are marked. Readers, to see the receipts of all tenants. The
-//! clock: its jumps shift deadlines and times of recording, never order. The pin folder, to keep what
-//! was written to it; what it says counts only under the log's signature.
+//! receipt it passes on; such receipts are marked. Readers, as far as their roles go. Operators, to
+//! erase receipts of a subject and to end holds: each act is an entry of the log itself. The
+//! clock: its jumps shift deadlines and times of recording, never order, and one that does not last
+//! erases nothing. The pin folder, to keep what was written to it; what it says counts only under the
+//! log's signature.
 //!
 //! # A compromise yields
 //!
 //! The running process, or its data and its keys: all receipts, and the power to withhold or invent
 //! later ones. Entries under a checkpoint or a proof that was seen outside before cannot be changed or
-//! dropped unnoticed: no later checkpoint would be consistent with it.
+//! dropped unnoticed: no later checkpoint would be consistent with it. Receipts can be replaced by
+//! tombstones; that these are there is seen by everybody who verifies the log, and what was due by the
+//! receipts of erasures.
 //!
 //! The data alone, put back to an earlier state or copied, yield nothing: the store does not start on
 //! a log that ends before its pin or does not lead from it, nor goes on with one. Data and pins that are
@@ -58,6 +64,9 @@ pub mod keyfiles;
 pub mod page_token;
 pub mod pin;
 pub mod reader;
+pub mod readers;
+mod retention;
+pub mod search;
 pub mod store;
 pub mod witness;
 
@@ -65,11 +74,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cl_host::callers::{CallerTable, InvalidCallerTable};
-use cl_host::clock::Clock;
+use cl_host::clock::{Clock, SettledClock};
 use cl_host::ids::Ids;
 use cl_host::life::{Shutdown, Tasks};
 use cl_host::{App, Callers};
 use cl_kv::{Engine, Sealed};
+use cl_model::time::UnixTime;
+use cl_wire::receipt::v1::receipt_admin_service_server::ReceiptAdminServiceServer;
 use cl_wire::receipt::v1::receipt_service_server::ReceiptServiceServer;
 use opentelemetry::metrics::Meter;
 use tonic::service::Routes;
@@ -78,6 +89,7 @@ use crate::check::Inconsistent;
 use crate::committer::{Committer, Metrics, Writer};
 use crate::core::command::Rules;
 use crate::core::kept::Kept;
+use crate::core::retention::Retention;
 use crate::core::trees::LogKey;
 use crate::cosigning::Cosigning;
 use crate::error::Error;
@@ -85,7 +97,10 @@ use crate::grpc::Service;
 use crate::page_token::PageTokens;
 use crate::pin::Pin;
 use crate::reader::Reader;
-use crate::store::{KvStore, Slot, Store};
+use crate::readers::ReadersFile;
+use crate::retention::Sweep;
+use crate::search::Searches;
+use crate::store::{KvStore, Slot, Store, number};
 
 /// The process's name, in telemetry and for its files.
 pub const PROCESS: &str = "cl-receipt-store";
@@ -93,11 +108,19 @@ pub const PROCESS: &str = "cl-receipt-store";
 /// The largest request: a receipt of 65,536 bytes and its routing.
 const MAX_REQUEST_BYTES: usize = 128 * 1024;
 
-/// Who may read receipts.
-const READERS: &[&str] = &["edge/cl-gateway", "edge/cl-console", "auditor/*"];
+/// Who may be a reader; who is one, and of what, the table of readers says.
+const READERS: &[&str] = &[
+    "auditor/*",
+    "client/*/*",
+    "edge/*",
+    "exchange/*",
+    "operator/*",
+    "owner/*",
+    "vault/*",
+];
 
-/// Who may have the whole log checked.
-const AUDITORS: &[&str] = &["auditor/*", "operator/*"];
+/// Who may place and end holds, and have receipts erased.
+const OPERATORS: &[&str] = &["operator/*"];
 
 /// What the service is put together from.
 pub struct Deps {
@@ -113,6 +136,10 @@ pub struct Deps {
     pub log_key: LogKey,
     /// Whose store this is, and who may write to it.
     pub rules: Rules,
+    /// Who may read what.
+    pub readers: Arc<ReadersFile>,
+    /// How long receipts are kept.
+    pub retention: Arc<Retention>,
     /// Wall-clock time.
     pub clock: Arc<dyn Clock>,
     /// Random bytes.
@@ -125,6 +152,11 @@ pub struct Deps {
     pub tasks: Tasks,
     /// How often overdue intents are looked for when nobody calls.
     pub sweep_interval: Duration,
+    /// How often receipts are looked for whose retention has ended.
+    pub retention_interval: Duration,
+    /// How far the clock may step ahead at once and be believed; a larger jump must last that long
+    /// before it erases anything.
+    pub max_clock_step: Duration,
 }
 
 /// Why the service does not start.
@@ -159,9 +191,11 @@ where
 pub fn assemble(deps: Deps) -> Result<App, BuildError> {
     let callers = callers(&deps.rules)?;
     let service = start(deps)?;
-    let tiles = http::routes(service.reader.clone());
+    let tiles = http::routes(service.reader.clone(), Arc::clone(&service.readers));
+    let admin = ReceiptAdminServiceServer::new(service.clone());
     let service = ReceiptServiceServer::new(service).max_decoding_message_size(MAX_REQUEST_BYTES);
-    let routes = Routes::new(service).into_axum_router().merge(tiles);
+    let routes = Routes::new(service).add_service(admin);
+    let routes = routes.into_axum_router().merge(tiles);
     Ok(App::new(Routes::from(routes), Callers::Table(callers)))
 }
 
@@ -173,7 +207,12 @@ pub fn start(deps: Deps) -> Result<Service, BuildError> {
     reader.check_pins(deps.adopts_lost_pins)?;
     let token_key = deps.store.get(&Slot::TokenKey)?;
     let token_key = token_key.ok_or(Error::Corrupt("the key of page tokens is missing"))?;
+    let settled = number(deps.store.get(&Slot::Settled)?.as_ref())?;
+    let settled = settled.and_then(|settled| i64::try_from(settled).ok());
+    let settled = settled.map(UnixTime::from_milliseconds);
+    let time = SettledClock::new(Arc::clone(&deps.clock), settled, deps.max_clock_step);
     let rules = Arc::new(deps.rules);
+    let store = Arc::clone(&deps.store);
     let writer = Writer {
         store: deps.store,
         kept,
@@ -184,16 +223,31 @@ pub fn start(deps: Deps) -> Result<Service, BuildError> {
     };
     let (committer, commits) = Committer::new(writer, deps.sweep_interval);
     let tokens = PageTokens::new(&token_key, deps.ids)?;
+    let sweep = Sweep {
+        store,
+        commits: commits.clone(),
+        time,
+        retention: Arc::clone(&deps.retention),
+        interval: deps.retention_interval,
+    };
+    let watch = Arc::clone(&deps.readers).watch(deps.shutdown.clone());
+    deps.tasks.spawn("readers", watch);
+    let sweep = sweep.run(deps.shutdown.clone());
+    deps.tasks.spawn("retention", sweep);
     deps.tasks.spawn("committer", committer.run(deps.shutdown));
     Ok(Service {
         commits,
         reader,
         rules,
+        readers: deps.readers,
+        retention: deps.retention,
+        searches: Searches::default(),
         tokens,
     })
 }
 
-/// Who may call what: writers are the rows of their table, the rest is fixed.
+/// Who may call what: writers are the rows of their table, readers have to pass their own table too,
+/// and the rest is fixed.
 fn callers(rules: &Rules) -> Result<CallerTable, BuildError> {
     let trust_domain = rules.own_id.trust_domain();
     if rules.own_id.as_str().len() > 512 {
@@ -220,12 +274,17 @@ fn callers(rules: &Rules) -> Result<CallerTable, BuildError> {
         ("ListOpen", &writers),
         ("GetReceipt", READERS),
         ("ListReceipts", READERS),
-        ("VerifyLog", AUDITORS),
+        ("VerifyLog", READERS),
     ];
+    let admin = ["PlaceHold", "ReleaseHold", "ListHolds", "EraseReceipts"];
     let mut table = CallerTable::new(trust_domain)?;
     for (method, callers) in rows {
         let path = format!("/contextlayer.receipt.v1.ReceiptService/{method}");
         table = table.allow(&path, callers)?;
     }
-    Ok(table.allow_under(http::PREFIX, AUDITORS)?)
+    for method in admin {
+        let path = format!("/contextlayer.receipt.v1.ReceiptAdminService/{method}");
+        table = table.allow(&path, OPERATORS)?;
+    }
+    Ok(table.allow_under(http::PREFIX, READERS)?)
 }

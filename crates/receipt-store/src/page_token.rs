@@ -13,8 +13,9 @@ use crate::error::Error;
 const MAX_TOKEN_BYTES: usize = 8192;
 
 /// Makes and reads page tokens.
+#[derive(Clone)]
 pub struct PageTokens {
-    key: LessSafeKey,
+    key: Arc<LessSafeKey>,
     ids: Arc<dyn Ids>,
 }
 
@@ -24,7 +25,7 @@ impl PageTokens {
         let key = UnboundKey::new(&AES_256_GCM, key)
             .map_err(|_| Error::Corrupt("the key of page tokens has another length"))?;
         Ok(Self {
-            key: LessSafeKey::new(key),
+            key: Arc::new(LessSafeKey::new(key)),
             ids,
         })
     }

@@ -1,5 +1,7 @@
 //! Where the records are: the port, and its implementation on `cl-kv`.
 
+mod lists;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -20,7 +22,8 @@ use crate::error::Error;
 ///
 /// **Consistent how?** A commit is all or nothing. It names the head that it was computed from and
 /// is refused when that is not the head any more, so that commits are serialised, also among
-/// replicas. Reads are single moments; entries and places never change once they are there.
+/// replicas. Reads are single moments. An entry changes once at most, to its tombstone; places only
+/// go, with the receipts that they lead to.
 ///
 /// **Who retries?** The caller: after [`NotCommitted::Moved`] from the new head on, after
 /// [`NotCommitted::Failed`] only once it has looked at the head.
@@ -46,6 +49,15 @@ pub trait Store: Send + Sync {
         after: Option<&OperationKeyRecord>,
         limit: usize,
     ) -> Result<Vec<OperationKeyRecord>, Error>;
+
+    /// The first `limit` places of a list behind a sequence: the sequences of their entries.
+    fn places(
+        &self,
+        tenant: &Tenant,
+        list: &Selector,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<u64>, Error>;
 
     /// The tenants that have a log.
     fn tenants(&self) -> Result<Vec<Tenant>, Error>;
@@ -91,7 +103,7 @@ pub enum Slot {
     Unsettled(Tenant, String),
     /// How long a list is.
     Size(Tenant, Selector),
-    /// A place of a list; the first is 1.
+    /// The place of an entry in a list, by its sequence.
     Place(Tenant, Selector, u64),
     /// A writer's intent that is not settled.
     Open(OperationKey),
@@ -99,6 +111,12 @@ pub enum Slot {
     OpenSize(String),
     /// An intent whose deadline is to come.
     Due(OperationKey),
+    /// The holds of a tenant.
+    Holds(Tenant),
+    /// How far a tenant was looked through for receipts whose retention has ended.
+    Swept(Tenant),
+    /// A settled time of not long ago.
+    Settled,
     /// The key that seals page tokens.
     TokenKey,
 }
@@ -166,7 +184,11 @@ const OPERATION: Kind = Kind::new("operation");
 const CONSUMED: Kind = Kind::new("consumed");
 const UNSETTLED: Kind = Kind::new("unsettled");
 const SIZE: Kind = Kind::new("size");
-const PLACE: Kind = Kind::new("place");
+const LISTS: Kind = Kind::new("lists");
+const PLACE: Kind = Kind::new("listed");
+const HOLDS: Kind = Kind::new("holds");
+const SWEPT: Kind = Kind::new("swept");
+const SETTLED: Kind = Kind::new("settled");
 const OPEN: Kind = Kind::new("open");
 const OPEN_SIZE: Kind = Kind::new("open-size");
 const DUE: Kind = Kind::new("due");
@@ -211,8 +233,8 @@ impl Slot {
             }
             Self::Unsettled(owner, bundle) => tenant(owner, UNSETTLED)?.private(bundle),
             Self::Size(owner, selector) => selector.extend(tenant(owner, SIZE)?),
-            Self::Place(owner, selector, position) => {
-                selector.extend(tenant(owner, PLACE)?).number(*position)
+            Self::Place(owner, selector, sequence) => {
+                selector.extend(tenant(owner, PLACE)?).number(*sequence)
             }
             Self::Open(key) => open_key(key),
             Self::OpenSize(writer) => process(OPEN_SIZE).private(writer),
@@ -221,10 +243,16 @@ impl Slot {
                 .private(&key.tenant)
                 .private(&key.writer)
                 .private(&key.operation_id),
+            Self::Holds(owner) => tenant(owner, HOLDS)?,
+            Self::Swept(owner) => tenant(owner, SWEPT)?,
+            Self::Settled => process(SETTLED),
             Self::TokenKey => process(TOKEN_KEY),
         })
     }
 }
+
+/// What the lists of a store are: places by sequence, of the kind `listed`.
+const LISTS_BY_SEQUENCE: &[u8] = &[1];
 
 /// The store on an engine of `cl-kv`, sealed.
 #[derive(Debug)]
@@ -239,6 +267,7 @@ impl<E: Engine> KvStore<E> {
     pub fn open(sealed: Sealed<E>, ids: &Arc<dyn Ids>) -> Result<Self, Error> {
         let store = Self { sealed };
         if store.sealed.get(process(HEAD))?.is_some() {
+            store.list_anew()?;
             return Ok(store);
         }
         if store.get(&Slot::TokenKey)?.is_some() || !store.tenants()?.is_empty() {
@@ -251,6 +280,7 @@ impl<E: Engine> KvStore<E> {
         let changes = Changes::new()
             .require(process(HEAD), Precondition::Absent)
             .put(process(HEAD), head.encode_to_vec())
+            .put(process(LISTS), LISTS_BY_SEQUENCE)
             .put(process(TOKEN_KEY), token_key.to_vec());
         match store.sealed.apply(&changes) {
             Ok(_) | Err(cl_kv::Error::Conflict { .. }) => Ok(store),
@@ -308,6 +338,22 @@ impl<E: Engine> Store for KvStore<E> {
             .iter()
             .map(|found| records::decode(&found.opened.value))
             .collect()
+    }
+
+    fn places(
+        &self,
+        owner: &Tenant,
+        list: &Selector,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<u64>, Error> {
+        let range = Range::of(list.extend(tenant(owner, PLACE)?), limit);
+        let behind = Slot::Place(owner.clone(), list.clone(), after).key()?;
+        let found = self.sealed.scan(&range.after(behind))?;
+        let sequences = found
+            .iter()
+            .map(|found| records::decode(&found.opened.value).map(|it: NumberRecord| it.number));
+        sequences.collect()
     }
 
     fn tenants(&self) -> Result<Vec<Tenant>, Error> {

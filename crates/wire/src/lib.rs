@@ -88,6 +88,7 @@ mod tests {
             exchange::v1::exchange_service_server::SERVICE_NAME,
             policy::v1::policy_admin_service_server::SERVICE_NAME,
             policy::v1::policy_service_server::SERVICE_NAME,
+            receipt::v1::receipt_admin_service_server::SERVICE_NAME,
             receipt::v1::receipt_service_server::SERVICE_NAME,
             semantic::v1::semantic_proxy_service_server::SERVICE_NAME,
             vault::v1::capture_service_server::SERVICE_NAME,

@@ -5,9 +5,10 @@ use cl_model::time::UnixTime;
 use data_encoding::BASE64URL_NOPAD;
 use serde_json::{Map, Value, json};
 
+use crate::certificates::AUDITOR_PATH;
 use crate::keys::Purpose;
 use crate::owner::SUBJECT;
-use crate::processes::PROCESSES;
+use crate::processes::{GATEWAY, PROCESSES};
 use crate::token::{DEMO_AGENT, DEMO_CLIENT, DEMO_MODEL};
 
 /// How long signatures of a fresh key are accepted.
@@ -112,6 +113,19 @@ pub(super) fn receipt_writers(trust_domain: &str) -> Value {
         (id, row)
     });
     json!({"writers_version": 1, "writers": rows.collect::<Map<_, _>>()})
+}
+
+/// Who may read which receipts: the auditor all, and the gateway those that requesters ask it for.
+pub(super) fn receipt_readers(trust_domain: &str) -> Value {
+    let row = |path: &str, role: &str| {
+        let id = format!("spiffe://{trust_domain}/{path}");
+        (id, json!([{"role": role, "tenant": "*"}]))
+    };
+    let rows = [
+        row(AUDITOR_PATH, "auditor"),
+        row(&GATEWAY.spiffe_path(), "requester"),
+    ];
+    json!({"readers_version": 1, "readers": rows.into_iter().collect::<Map<_, _>>()})
 }
 
 /// A first policy, to be replaced: two requesters may have a response drafted with two facts about

@@ -55,7 +55,7 @@ pub(crate) async fn run(args: &ReceiptArgs, session: &Session) -> Result<(), Err
 /// Checks a proof; the size of the log that the proof is of.
 fn prove(recorded: &Recorded, proof: &str, keys: &LogKeys) -> Result<u64, Why> {
     let proof = ProofFile::parse(proof.as_bytes()).map_err(|_| Why::ProofMalformed)?;
-    check_proof(recorded, &proof, keys)?;
+    check_proof(recorded.sequence, &recorded.leaf(), &proof, keys)?;
     Ok(proof.checkpoint.checkpoint().size())
 }
 

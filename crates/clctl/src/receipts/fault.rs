@@ -86,6 +86,8 @@ pub(crate) enum Why {
     ReceiptMismatch,
     #[error("the receipt breaks a rule: {0}")]
     Receipt(Refusal),
+    #[error("the anchor of the portable log does not hold: {0}")]
+    Anchor(Refusal),
     #[error("its proof is not a proof file")]
     ProofMalformed,
     #[error("its proof is not the one of this entry under the checkpoint")]
@@ -126,7 +128,7 @@ impl Why {
             Self::LineSurplus => "RECEIPT_LOG_LINE_SURPLUS",
             Self::LineOrder { .. } => "RECEIPT_LOG_LINE_ORDER",
             Self::ReceiptMismatch => "RECEIPT_LOG_RECEIPT_MISMATCH",
-            Self::Receipt(refusal) => refusal.code().as_str(),
+            Self::Receipt(refusal) | Self::Anchor(refusal) => refusal.code().as_str(),
             Self::ProofMalformed => "RECEIPT_LOG_PROOF_MALFORMED",
             Self::ProofMismatch => "RECEIPT_LOG_PROOF_MISMATCH",
             Self::TimeBackwards => "RECEIPT_LOG_TIME_BACKWARDS",
@@ -162,6 +164,7 @@ impl Why {
             | Self::LineOrder { .. }
             | Self::ReceiptMismatch
             | Self::Receipt(_)
+            | Self::Anchor(_)
             | Self::ProofMalformed
             | Self::ProofMismatch
             | Self::TimeBackwards

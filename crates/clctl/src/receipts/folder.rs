@@ -5,10 +5,12 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use cl_host::files::FileError;
+use cl_model::log::LogState;
 
 use super::fault::{Place, Why};
+use super::kept::Kept;
 use super::keys::LogKeys;
-use super::recorded::{MAX_LINE_BYTES, Recorded};
+use super::recorded::MAX_LINE_BYTES;
 use super::source::{Given, MAX_FILE_BYTES};
 use crate::error::Error;
 
@@ -20,6 +22,9 @@ pub(crate) const KEY: &str = "key";
 
 /// The same receipts as a log of the portable form.
 pub(crate) const PORTABLE: &str = "portable/receipts.log";
+
+/// The anchor of that log.
+pub(crate) const ANCHOR: &str = "portable/receipts.anchor";
 
 /// A folder that `clctl receipts export` wrote, or somebody since.
 #[derive(Debug)]
@@ -63,9 +68,9 @@ impl Folder {
             let Some(line) = self.receipts.next()? else {
                 break;
             };
-            let read = Recorded::of_line(&line);
-            let (recorded, proof) = read.map_err(|why| self.receipts.place().is(why))?;
-            given.push((recorded, Some(proof)));
+            let read = Kept::of_line(&line);
+            let (kept, proof) = read.map_err(|why| self.receipts.place().is(why))?;
+            given.push((kept, Some(proof)));
         }
         Ok(given)
     }
@@ -79,7 +84,7 @@ impl Folder {
         Err(self.portable.place().is(Why::PortableMismatch).into())
     }
 
-    pub(crate) fn finish(&mut self, keys: &LogKeys) -> Result<(), Error> {
+    pub(crate) fn finish(&mut self, keys: &LogKeys, portable: &LogState) -> Result<(), Error> {
         for lines in [&mut self.receipts, &mut self.portable] {
             if lines.next()?.is_some() {
                 return Err(lines.place().is(Why::LineSurplus).into());
@@ -92,9 +97,40 @@ impl Folder {
             .and_then(|key| key.strip_suffix('\n'))
             .is_some_and(|key| keys.has(key))
         {
-            return Ok(());
+            return self.check_anchor(keys, portable);
         }
         Err(Place::File(KEY.to_owned()).is(Why::KeyUntrusted).into())
+    }
+
+    /// Checks the anchor of the portable log, where there is one.
+    fn check_anchor(&self, keys: &LogKeys, portable: &LogState) -> Result<(), Error> {
+        let path = self.root.join(ANCHOR);
+        if !path.exists() {
+            return Ok(());
+        }
+        let mut checks = keys.anchor_checks();
+        let mut lines = Lines::open(&path, ANCHOR)?;
+        while let Some(line) = lines.next()? {
+            // The key that signed the first line has to have signed all.
+            let mut refused = None;
+            checks.retain_mut(|check| match check.line(&line) {
+                Ok(()) => true,
+                Err(refusal) => {
+                    refused = Some(refusal);
+                    false
+                }
+            });
+            if let Some(refusal) = refused.filter(|_| checks.is_empty()) {
+                return Err(lines.place().is(Why::Anchor(refusal)).into());
+            }
+        }
+        let finished = checks.first().map(|check| check.finish(portable));
+        let refused = finished.and_then(Result::err);
+        refused.map_or(Ok(()), |refusal| {
+            Err(Place::File(ANCHOR.to_owned())
+                .is(Why::Anchor(refusal))
+                .into())
+        })
     }
 }
 

@@ -1,7 +1,10 @@
 //! By which keys a log is verified, and under which name.
 
 use cl_host::files::{self, MAX_PUBLIC_BYTES};
+use cl_model::anchor::{AnchorCheck, log_id_of_path};
+use cl_model::key::PublicKey;
 use cl_model::leaf;
+use cl_model::scalar::KeyId;
 use cl_model::trust::{MAX_TRUST_BYTES, RECEIPTS, TrustFile};
 use cl_tlog::{
     Algorithm, Checkpoint, Error as TreeError, KeyName, SignedCheckpoint, Verifier, VerifierKey,
@@ -21,7 +24,8 @@ pub(crate) struct LogKeys {
 }
 
 impl LogKeys {
-    /// The log of a tenant of this home, with the keys that its trust file names for receipts now.
+    /// The log of a tenant of this home, with the keys that its trust file names for receipts: also
+    /// those that have been replaced, but none that was revoked.
     pub(crate) fn of_home(session: &Session, tenant: &str) -> Result<Self, Error> {
         session.home.check()?;
         let path = session.home.trust();
@@ -31,7 +35,7 @@ impl LogKeys {
             TrustFile::parse(&trust).map_err(|refusal| Error::Document { path, refusal })?;
         let origin = leaf::origin(&trust_domain(session)?, tenant);
         let name = KeyName::new(&origin).ok_or(Error::TrustDomain)?;
-        let keys = trust.public_keys(RECEIPTS, session.now());
+        let keys = trust.verifying_keys(RECEIPTS, session.now());
         let keys =
             keys.map(|key| VerifierKey::new(name.clone(), Algorithm::Ed25519, *key.as_bytes()));
         Ok(Self {
@@ -40,12 +44,24 @@ impl LogKeys {
         })
     }
 
-    /// The log that this key is named after.
-    pub(crate) fn of_key(key: VerifierKey) -> Self {
-        Self {
-            origin: key.name().as_str().to_owned(),
-            keys: vec![key],
-        }
+    /// The log that these keys are named after; none if there is no key, or one is of another log.
+    pub(crate) fn of_keys(keys: &[VerifierKey]) -> Option<Self> {
+        let origin = keys.first()?.name().as_str();
+        let is_one = keys.iter().all(|key| key.name().as_str() == origin);
+        is_one.then(|| Self {
+            origin: origin.to_owned(),
+            keys: keys.to_vec(),
+        })
+    }
+
+    /// What checks an anchor of the portable log, for each key that may have signed it.
+    pub(crate) fn anchor_checks(&self) -> Vec<AnchorCheck> {
+        let log_id = log_id_of_path(&self.origin);
+        let keys = self.keys.iter().filter_map(|key| {
+            let kid = KeyId::new("urn:cl:key:receipts:anchor")?;
+            Some(PublicKey::new(kid, *key.public_key()))
+        });
+        keys.map(|key| AnchorCheck::new(log_id, key)).collect()
     }
 
     /// The name of the log.

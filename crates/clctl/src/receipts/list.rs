@@ -5,6 +5,7 @@ use cl_wire::receipt::v1::ListReceiptsRequest;
 use prost_types::Timestamp;
 use serde_json::{Value, json};
 
+use super::kept::Kept;
 use super::recorded::Recorded;
 use super::store::Pages;
 use super::{MALFORMED, ReceiptArgs};
@@ -61,7 +62,7 @@ pub(crate) async fn run(args: ListArgs, session: &Session) -> Result<(), Error> 
         let outdated = newest.len().saturating_sub(args.limit);
         newest.drain(..outdated);
     }
-    let newest = newest.into_iter().map(Recorded::of_store);
+    let newest = newest.into_iter().map(Kept::of_store);
     let newest = newest.collect::<Option<Vec<_>>>().ok_or(MALFORMED)?;
     let total = pages.total;
     let receipts: Vec<Value> = newest.iter().map(to_json).collect();
@@ -88,13 +89,19 @@ pub(crate) async fn show(
             .output
             .answer(&json!({"proof": proof}), || proof.clone());
     }
-    session.output.answer(&to_json(&recorded), || {
+    let mut document = receipt_json(&recorded);
+    document["subject_tag"] = recorded.subject_tag.clone().into();
+    session.output.answer(&document, || {
         let fields = output::fields(&[
             ("receipt", recorded.receipt_ref().to_owned()),
             ("entry", recorded.sequence.to_string()),
             ("recorded", recorded.recorded_at.to_string()),
             ("writer", recorded.writer.clone()),
             ("attested by", recorded.word.as_str().to_owned()),
+            (
+                "subject tag",
+                output::printable(recorded.subject_tag.as_deref().unwrap_or("-")),
+            ),
         ]);
         // JSON text may hold control characters above U+007E.
         let receipt = format!("{:#}", recorded.receipt);
@@ -103,20 +110,34 @@ pub(crate) async fn show(
     })
 }
 
-fn to_json(recorded: &Recorded) -> Value {
+fn receipt_json(recorded: &Recorded) -> Value {
     let mut document = recorded.to_json();
     document["receipt_ref"] = recorded.receipt_ref().into();
     document
 }
 
-fn row(recorded: &Recorded) -> [String; 5] {
-    let text = |member: &str| recorded.member(member).unwrap_or("-").to_owned();
+fn to_json(kept: &Kept) -> Value {
+    match kept {
+        Kept::Receipt(recorded) => receipt_json(recorded),
+        Kept::Tombstone(_) => kept.to_json(),
+    }
+}
+
+fn row(kept: &Kept) -> [String; 5] {
+    let [operation, outcome, reference] = match kept {
+        Kept::Receipt(recorded) => {
+            let text = |member: &str| recorded.member(member).unwrap_or("-").to_owned();
+            let reference = recorded.receipt_ref().to_owned();
+            [text("operation"), text("outcome"), reference]
+        }
+        Kept::Tombstone(_) => ["(erased)", "-", "-"].map(str::to_owned),
+    };
     [
-        recorded.sequence.to_string(),
-        recorded.recorded_at.to_string(),
-        text("operation"),
-        text("outcome"),
-        recorded.receipt_ref().to_owned(),
+        kept.sequence().to_string(),
+        kept.recorded_at().to_string(),
+        operation,
+        outcome,
+        reference,
     ]
 }
 

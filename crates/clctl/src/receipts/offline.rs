@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use cl_model::leaf;
 use cl_model::time::UnixTime;
 use cl_tlog::{Hash, ProofFile, SignedCheckpoint};
 
 use super::fault::{Place, Why};
 use super::folder::Lines;
+use super::kept::Kept;
 use super::keys::LogKeys;
-use super::recorded::Recorded;
 use super::walk::check_receipt;
 use crate::error::Error;
 
@@ -18,6 +17,8 @@ use crate::error::Error;
 #[derive(Debug)]
 pub(crate) struct VerifiedLines {
     pub(crate) lines: u64,
+    /// How many of them are tombstones.
+    pub(crate) erased: u64,
     /// The largest checkpoint among their proofs.
     pub(crate) newest: SignedCheckpoint,
 }
@@ -27,12 +28,15 @@ pub(crate) fn verify(file: &Path, keys: &LogKeys) -> Result<VerifiedLines, Error
     let name = file.display().to_string();
     let mut lines = Lines::open(file, &name)?;
     let mut seen = Seen::default();
-    let mut count = 0;
+    let (mut count, mut erased) = (0, 0);
     while let Some(line) = lines.next()? {
-        let verified = Recorded::of_line(&line).and_then(|(recorded, proof)| {
-            check_proof(&recorded, &proof, keys)?;
-            check_receipt(&recorded)?;
-            seen.check(&recorded, proof)
+        let verified = Kept::of_line(&line).and_then(|(kept, proof)| {
+            check_proof(kept.sequence(), &kept.leaf(), &proof, keys)?;
+            match &kept {
+                Kept::Receipt(recorded) => drop(check_receipt(recorded)?),
+                Kept::Tombstone(_) => erased += 1,
+            }
+            seen.check(&kept, proof)
         });
         verified.map_err(|why| lines.place().is(why))?;
         count += 1;
@@ -41,23 +45,24 @@ pub(crate) fn verify(file: &Path, keys: &LogKeys) -> Result<VerifiedLines, Error
     let newest = newest.ok_or_else(|| Place::File(name).is(Why::LineMissing { size: 1 }))?;
     Ok(VerifiedLines {
         lines: count,
+        erased,
         newest,
     })
 }
 
-/// Checks that a receipt is the entry of a log, by its proof alone.
+/// Checks that an entry is in a log, by its proof alone.
 pub(crate) fn check_proof(
-    recorded: &Recorded,
+    sequence: u64,
+    leaf: &[u8],
     proof: &ProofFile,
     keys: &LogKeys,
 ) -> Result<(), Why> {
     let checkpoint = keys.verify(&proof.checkpoint)?;
-    if proof.index.checked_add(1) != Some(recorded.sequence) {
+    if proof.index.checked_add(1) != Some(sequence) {
         return Err(Why::ProofMismatch);
     }
-    let entry = leaf::entry(&recorded.salt, &recorded.text);
     checkpoint
-        .verify_inclusion(Hash::of_leaf(&entry), proof.index, &proof.proof)
+        .verify_inclusion(Hash::of_leaf(leaf), proof.index, &proof.proof)
         .map_err(|_| Why::ProofMismatch)
 }
 
@@ -70,15 +75,15 @@ struct Seen {
 }
 
 impl Seen {
-    fn check(&mut self, recorded: &Recorded, proof: ProofFile) -> Result<(), Why> {
+    fn check(&mut self, kept: &Kept, proof: ProofFile) -> Result<(), Why> {
         let size = proof.checkpoint.checkpoint().size();
         let known = self.checkpoints.entry(size);
         let root = proof.checkpoint.checkpoint().root();
         if known.or_insert(proof.checkpoint).checkpoint().root() != root {
             return Err(Why::Fork { size, older: size });
         }
-        let now = (recorded.sequence, recorded.recorded_at);
-        let is_behind = |(sequence, _): (u64, _)| recorded.sequence > sequence;
+        let now = (kept.sequence(), kept.recorded_at());
+        let is_behind = |(sequence, _): (u64, _)| now.0 > sequence;
         if self
             .latest
             .filter(|it| is_behind(*it))

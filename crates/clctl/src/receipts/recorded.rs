@@ -2,13 +2,11 @@
 
 use cl_model::canonical;
 use cl_model::json::{self, Limits};
-use cl_model::leaf::Salt;
+use cl_model::leaf::{self, Salt};
 use cl_model::time::UnixTime;
-use cl_tlog::ProofFile;
 use cl_wire::receipt::v1::{Attestation, RecordedReceipt};
 use serde_json::{Value, json};
 
-use super::fault::Why;
 use crate::policy::time;
 
 /// A receipt has at most 65,536 bytes; its text may have grown by the members that the store adds.
@@ -17,7 +15,8 @@ const MAX_RECEIPT_BYTES: usize = 128 * 1024;
 /// The longest line: a receipt, a proof of up to 64 hashes, and a checkpoint with signatures.
 pub(crate) const MAX_LINE_BYTES: usize = 512 * 1024;
 
-const LINE_MEMBERS: usize = 6;
+/// How many members a line has.
+pub(crate) const LINE_MEMBERS: usize = 6;
 
 /// Whose word a receipt is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +46,8 @@ pub(crate) struct Recorded {
     pub(crate) receipt: Value,
     pub(crate) text: String,
     pub(crate) salt: Salt,
+    /// The tag of its subject, as the store has it; in no export.
+    pub(crate) subject_tag: Option<String>,
 }
 
 impl Recorded {
@@ -71,24 +72,12 @@ impl Recorded {
             receipt,
             text,
             salt: Salt::read(&recorded.salt)?,
+            subject_tag: recorded.routing?.subject_tag,
         })
     }
 
-    /// Reads a line, without its line feed, and the proof in it.
-    pub(crate) fn of_line(line: &[u8]) -> Result<(Self, ProofFile), Why> {
-        let value = json::parse(line, Limits::network(MAX_LINE_BYTES).wrapped(1));
-        let value = value.map_err(|_| Why::LineMalformed)?;
-        if canonical::to_text(&value).as_bytes() != line {
-            return Err(Why::LineMalformed);
-        }
-        let proof = value["proof"].as_str().unwrap_or_default();
-        let proof = ProofFile::parse(proof.as_bytes()).map_err(|_| Why::ProofMalformed)?;
-        let salt = Salt::read(&proof.extra).ok_or(Why::ProofMalformed)?;
-        let recorded = Self::of_members(&value, salt).ok_or(Why::LineMalformed)?;
-        Ok((recorded, proof))
-    }
-
-    fn of_members(line: &Value, salt: Salt) -> Option<Self> {
+    /// Reads the members of a line.
+    pub(crate) fn of_members(line: &Value, salt: Salt) -> Option<Self> {
         let receipt = line.get("receipt")?;
         let words = [Word::Authority, Word::Consumer];
         let recorded_at = line["recorded_at"].as_str()?;
@@ -102,19 +91,16 @@ impl Recorded {
             text: canonical::to_text(receipt),
             receipt: receipt.clone(),
             salt,
+            subject_tag: None,
         };
         let is_exact = line.as_object()?.len() == LINE_MEMBERS
             && recorded.recorded_at.to_string() == recorded_at;
         is_exact.then_some(recorded)
     }
 
-    /// The line of an export, with its line feed.
-    pub(crate) fn to_line(&self, proof: &ProofFile) -> String {
-        let mut line = self.to_json();
-        line["proof"] = proof.to_string().into();
-        let mut text = canonical::to_text(&line);
-        text.push('\n');
-        text
+    /// The entry that commits to it.
+    pub(crate) fn leaf(&self) -> Vec<u8> {
+        leaf::entry(&self.salt, &self.text).to_vec()
     }
 
     /// The receipt and what is known beside it.

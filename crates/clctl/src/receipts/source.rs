@@ -1,19 +1,20 @@
 //! Where a log is read from: the store, or an exported folder.
 
+use cl_model::log::LogState;
 use cl_tlog::{Entry, HASH_BYTES, ProofFile, Tile, TilePath};
 
 use super::fault::{Place, Why};
 use super::folder::{Folder, LINES};
+use super::kept::Kept;
 use super::keys::LogKeys;
-use super::recorded::Recorded;
 use super::store::StoreLog;
 use crate::error::Error;
 
 /// The longest file of a log that is read: a checkpoint, or the entries beside a full tile.
 pub(crate) const MAX_FILE_BYTES: usize = 1 << 20;
 
-/// A receipt, and its proof where the source has one.
-pub(crate) type Given = (Recorded, Option<ProofFile>);
+/// What is there for an entry, and its proof where the source has one.
+pub(crate) type Given = (Kept, Option<ProofFile>);
 
 /// A log to read, whose receipts come in order. Nothing that it gives is believed.
 #[derive(Debug)]
@@ -101,12 +102,12 @@ impl Source {
         }
     }
 
-    /// Checks what there is beside the entries, which all were read.
-    pub(crate) fn finish(&mut self, keys: &LogKeys) -> Result<(), Error> {
+    /// Checks what there is beside the entries, which all were read and make this portable log.
+    pub(crate) fn finish(&mut self, keys: &LogKeys, portable: &LogState) -> Result<(), Error> {
         match self {
             // What was recorded since is not in the checkpoint.
             Self::Store(_) => Ok(()),
-            Self::Folder(folder) => folder.finish(keys),
+            Self::Folder(folder) => folder.finish(keys, portable),
         }
     }
 }

@@ -10,7 +10,7 @@ use tonic::body::Body;
 use tower::ServiceExt;
 
 use super::fault::{Place, Why};
-use super::recorded::Recorded;
+use super::kept::Kept;
 use super::source::{Given, MAX_FILE_BYTES};
 use crate::error::Error;
 use crate::peers::{self, Receipts};
@@ -115,7 +115,7 @@ impl StoreLog {
         let mut given = Vec::new();
         for recorded in self.pending.drain(..count) {
             let place = Place::Entry(self.next_sequence);
-            let recorded = Recorded::of_store(recorded);
+            let recorded = Kept::of_store(recorded);
             given.push((recorded.ok_or_else(|| place.is(Why::LineMalformed))?, None));
             self.next_sequence += 1;
         }

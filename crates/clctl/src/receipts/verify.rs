@@ -30,22 +30,24 @@ pub(crate) struct VerifyArgs {
     /// Verify in addition that the log continues the one of this older checkpoint.
     #[arg(long, value_name = "CHECKPOINT_FILE")]
     since: Option<PathBuf>,
-    /// Verify with this verifier key, and the log that it is named after, in place of the home's.
+    /// Verify with this verifier key, and the log that it is named after, in place of the home's; may
+    /// be repeated for a log whose key was replaced.
     #[arg(long, value_name = "KEY", value_parser = verifier_key)]
-    key: Option<VerifierKey>,
+    key: Vec<VerifierKey>,
     /// The tenant of the log.
     #[arg(long, default_value = "default", value_parser = tenant)]
     tenant: String,
 }
 
 pub(crate) async fn run(args: &VerifyArgs, session: &Session) -> Result<(), Error> {
-    let keys = match &args.key {
-        Some(key) => LogKeys::of_key(key.clone()),
-        None => LogKeys::of_home(session, &args.tenant)?,
+    let keys = match args.key.as_slice() {
+        [] => LogKeys::of_home(session, &args.tenant)?,
+        keys => LogKeys::of_keys(keys).ok_or(Error::KeysOfTwoLogs)?,
     };
     if let Some(file) = &args.offline {
         let verified = offline::verify(file, &keys)?;
-        return answer(session, &keys, verified.lines, &verified.newest, None);
+        let counts = (verified.lines, verified.erased);
+        return answer(session, &keys, counts, &verified.newest, None);
     }
     let since = args.since.as_deref();
     let older = since.map(|file| read_older(file, &keys)).transpose()?;
@@ -70,9 +72,9 @@ pub(crate) async fn run(args: &VerifyArgs, session: &Session) -> Result<(), Erro
     if let Some(older) = &older {
         walk.check_continues(older).await?;
     }
-    let signed = walk.finish(&keys).await?;
-    let entries = signed.checkpoint().size();
-    answer(session, &keys, entries, &signed, older.as_ref())
+    let (signed, erased) = walk.finish(&keys).await?;
+    let counts = (signed.checkpoint().size(), erased);
+    answer(session, &keys, counts, &signed, older.as_ref())
 }
 
 /// A tenant that has no log.
@@ -91,7 +93,7 @@ fn read_older(file: &Path, keys: &LogKeys) -> Result<Checkpoint, Error> {
 fn answer(
     session: &Session,
     keys: &LogKeys,
-    entries: u64,
+    (entries, erased): (u64, u64),
     signed: &SignedCheckpoint,
     older: Option<&Checkpoint>,
 ) -> Result<(), Error> {
@@ -100,6 +102,7 @@ fn answer(
     let document = json!({
         "verified": true,
         "entries": entries,
+        "erased": erased,
         "checkpoint": signed.to_string(),
         "origin": keys.origin(),
         "continues": since.map_or(Value::Null, Value::from),
@@ -108,6 +111,7 @@ fn answer(
         let mut fields = vec![
             ("log", keys.origin().to_owned()),
             ("entries", entries.to_string()),
+            ("erased", erased.to_string()),
             (
                 "tree",
                 format!("{} {}", checkpoint.size(), checkpoint.root()),

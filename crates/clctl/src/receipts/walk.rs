@@ -6,10 +6,10 @@ use std::convert::Infallible;
 use cl_model::digest::Digest;
 use cl_model::log::LogState;
 use cl_model::object::Receipt;
+use cl_model::receipt;
 use cl_model::record::{self, Record};
 use cl_model::time::UnixTime;
 use cl_model::urn::ReceiptId;
-use cl_model::{leaf, receipt};
 use cl_tlog::{
     Checkpoint, Edge, Entry, Error as TreeError, ProofFile, Prover, ReadError, SignedCheckpoint,
     TILE_WIDTH, Tile, TilePath,
@@ -17,6 +17,7 @@ use cl_tlog::{
 use serde_json::Value;
 
 use super::fault::{Fault, Place, Why};
+use super::kept::Kept;
 use super::keys::LogKeys;
 use super::recorded::Recorded;
 use super::source::{Given, Source};
@@ -25,10 +26,10 @@ use crate::error::Error;
 /// An entry that verified.
 #[derive(Debug)]
 pub(crate) struct Verified {
-    pub(crate) recorded: Recorded,
+    pub(crate) kept: Kept,
     pub(crate) proof: ProofFile,
-    /// Its line of the portable log.
-    pub(crate) portable: String,
+    /// Its record and its line of the portable log, unless it was erased.
+    pub(crate) portable: Option<(Record, String)>,
 }
 
 /// What verified together: the entries beside one tile, and the files that show it.
@@ -55,6 +56,8 @@ pub(crate) struct Walk {
     ids: HashSet<Digest>,
     latest: Option<UnixTime>,
     portable: LogState,
+    /// How many tombstones there are so far.
+    erased: u64,
 }
 
 impl Walk {
@@ -85,6 +88,7 @@ impl Walk {
             ids: HashSet::new(),
             latest: None,
             portable: LogState::empty(),
+            erased: 0,
         })
     }
 
@@ -145,14 +149,16 @@ impl Walk {
             let given = given.ok_or_else(|| place.clone().is(Why::LineMissing { size }))?;
             let proof = prover.inclusion(index).map_err(tile_fault)?;
             let proof = ProofFile {
-                extra: given.0.salt.as_bytes().to_vec(),
+                extra: given.0.extra(),
                 index,
                 proof,
                 checkpoint: self.signed.clone(),
             };
             let verified = self.check(leaf, given, proof);
             let verified = verified.map_err(|why| place.is(why))?;
-            self.source.check_portable(&verified.portable)?;
+            if let Some((_, line)) = &verified.portable {
+                self.source.check_portable(line)?;
+            }
             entries.push(verified);
             self.checked = sequence;
         }
@@ -160,11 +166,12 @@ impl Walk {
         Ok(Some(Step { files, entries }))
     }
 
-    /// Checks what the source has beside the entries; the signed checkpoint of a log that verified.
-    pub(crate) async fn finish(mut self, keys: &LogKeys) -> Result<SignedCheckpoint, Error> {
+    /// Checks what the source has beside the entries; the signed checkpoint of a log that verified,
+    /// and how many of its entries are tombstones.
+    pub(crate) async fn finish(mut self, keys: &LogKeys) -> Result<(SignedCheckpoint, u64), Error> {
         while self.step().await?.is_some() {}
-        self.source.finish(keys)?;
-        Ok(self.signed)
+        self.source.finish(keys, &self.portable)?;
+        Ok((self.signed, self.erased))
     }
 
     /// Checks what is given for an entry: that it is what the entry commits to, keeps the rules of
@@ -172,39 +179,54 @@ impl Walk {
     fn check(
         &mut self,
         leaf: Entry<'_>,
-        (recorded, given_proof): Given,
+        (kept, given_proof): Given,
         proof: ProofFile,
     ) -> Result<Verified, Why> {
         let sequence = self.checked + 1;
-        if recorded.sequence != sequence {
-            let found = recorded.sequence;
+        if kept.sequence() != sequence {
+            let found = kept.sequence();
             return Err(Why::LineOrder { found });
         }
-        if leaf::entry(&recorded.salt, &recorded.text) != leaf.bytes() {
+        if kept.leaf() != leaf.bytes() {
             return Err(Why::ReceiptMismatch);
         }
-        if given_proof.is_some_and(|given| given != proof) {
+        if given_proof.is_some_and(|given| !is_same(&given, &proof)) {
             return Err(Why::ProofMismatch);
         }
-        let (receipt, record) = check_receipt(&recorded)?;
-        if self
-            .latest
-            .is_some_and(|latest| recorded.recorded_at < latest)
-        {
+        let recorded_at = kept.recorded_at();
+        let checked = match &kept {
+            Kept::Receipt(recorded) => Some(check_receipt(recorded)?),
+            Kept::Tombstone(_) => None,
+        };
+        if self.latest.is_some_and(|latest| recorded_at < latest) {
             return Err(Why::TimeBackwards);
         }
-        let supersedes = receipt.supersedes_ref.as_ref().and_then(|it| it.get());
-        if supersedes.is_some_and(|it| !self.ids.contains(&short(it))) {
-            return Err(Why::SupersedesUnknown);
-        }
-        let portable = self.portable.append(&record).map_err(Why::Receipt)?;
-        self.latest = Some(recorded.recorded_at);
-        self.ids.insert(short(&receipt.id));
+        let portable = match checked {
+            Some((receipt, record)) => Some(self.add(&receipt, record)?),
+            None => {
+                self.erased += 1;
+                None
+            }
+        };
+        self.latest = Some(recorded_at);
         Ok(Verified {
-            recorded,
+            kept,
             proof,
             portable,
         })
+    }
+
+    /// Adds a receipt to those that later ones may refer to, and to the portable log.
+    fn add(&mut self, receipt: &Receipt, record: Record) -> Result<(Record, String), Why> {
+        let supersedes = receipt.supersedes_ref.as_ref().and_then(|it| it.get());
+        // What it supersedes may be a tombstone: nobody can say that it is not.
+        let is_known = supersedes.is_none_or(|it| self.ids.contains(&short(it)));
+        if !is_known && self.erased == 0 {
+            return Err(Why::SupersedesUnknown);
+        }
+        let line = self.portable.append(&record).map_err(Why::Receipt)?;
+        self.ids.insert(short(&receipt.id));
+        Ok((record, line))
     }
 
     /// Reads the full tiles above the entries of a tile; those that are new.
@@ -239,6 +261,15 @@ impl Walk {
         };
         Prover::new(self.edge.clone(), read)
     }
+}
+
+/// Whether two proofs are of one entry in one tree. Cosignatures are no part of the tree: a checkpoint
+/// may have gained some since the proof was made.
+fn is_same(given: &ProofFile, made: &ProofFile) -> bool {
+    given.index == made.index
+        && given.proof == made.proof
+        && given.extra == made.extra
+        && given.checkpoint.checkpoint() == made.checkpoint.checkpoint()
 }
 
 /// Checks a receipt by every rule of the specification.

@@ -12,14 +12,14 @@ use crate::support::{TestHome, mode};
 const LINES: &str = "receipts.jsonl";
 
 /// A home whose log was exported, and whose processes are gone.
-struct Exported {
-    home: TestHome,
+pub(crate) struct Exported {
+    pub(crate) home: TestHome,
     /// Counts the copies.
     copies: std::cell::Cell<u32>,
 }
 
 impl Exported {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let home = TestHome::new();
         let up = home.up();
         let folder = home.beside("export");
@@ -39,7 +39,7 @@ impl Exported {
     }
 
     /// What is found wrong with a copy after a change: the code, and where.
-    fn fault(&self, change: impl FnOnce(&Path)) -> (String, String) {
+    pub(crate) fn fault(&self, change: impl FnOnce(&Path)) -> (String, String) {
         let copy = self.copy();
         change(&copy);
         self.fault_of(&["--export", &copy.display().to_string()])
@@ -87,22 +87,22 @@ fn flip(file: &Path, from_end: usize) {
 }
 
 /// Replaces text that is there exactly once.
-fn replace(file: &Path, from: &str, to: &str) {
+pub(crate) fn replace(file: &Path, from: &str, to: &str) {
     let text = fs::read_to_string(file).unwrap();
     assert_eq!(text.matches(from).count(), 1, "{from}");
     fs::write(file, text.replace(from, to)).unwrap();
 }
 
-fn lines(file: &Path) -> Vec<String> {
+pub(crate) fn lines(file: &Path) -> Vec<String> {
     let text = fs::read_to_string(file).unwrap();
     text.lines().map(str::to_owned).collect()
 }
 
-fn write_lines(file: &Path, lines: &[String]) {
+pub(crate) fn write_lines(file: &Path, lines: &[String]) {
     fs::write(file, lines.join("\n") + "\n").unwrap();
 }
 
-fn is(code: &str, place: &str) -> (String, String) {
+pub(crate) fn is(code: &str, place: &str) -> (String, String) {
     (code.to_owned(), place.to_owned())
 }
 
@@ -371,4 +371,25 @@ fn a_fork_and_a_rollback_are_told_apart() {
         "{}",
         shown.stderr
     );
+}
+
+#[test]
+fn cosignatures_of_an_exported_checkpoint_change_nothing() {
+    let exported = Exported::new();
+    let copy = exported.copy();
+    let path = copy.join("checkpoint");
+    let text = fs::read_to_string(&path).unwrap();
+    let signed = SignedCheckpoint::parse(text.as_bytes()).unwrap();
+    let witness = LogKey::fresh("witness.example/w1");
+    let cosigned = SignedCheckpoint::sign(signed.checkpoint().clone(), &[&witness]).unwrap();
+    let cosigned = cosigned.to_string();
+    let line = cosigned.lines().last().unwrap();
+    assert!(line.starts_with("\u{2014} witness.example/w1 "), "{line}");
+    fs::write(&path, format!("{text}{line}\n")).unwrap();
+    let folder = copy.display().to_string();
+    let verified = exported
+        .home
+        .json(&["receipts", "verify", "--export", &folder]);
+    assert_eq!(verified["verified"], true);
+    assert_eq!(verified["checkpoint"], format!("{text}{line}\n"));
 }

@@ -66,6 +66,7 @@ impl ReceiptService for BrokenLog {
 
     async fn verify_log(&self, _: Request<VerifyLogRequest>) -> Answer<VerifyLogResponse> {
         Ok(Response::new(VerifyLogResponse {
+            erased_entries: 0,
             checked_entries: 2,
             result: Some(Verdict::Fault(LogFault {
                 sequence: 3,

@@ -14,7 +14,7 @@ use ring::digest::{SHA256, digest};
 use ring::signature::{Ed25519KeyPair, KeyPair};
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use rustls::pki_types::pem::PemObject;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::{Answer, CLCTL, TestHome};
 
@@ -261,6 +261,26 @@ fn each_process_has_the_secrets_that_it_looks_for() {
     for (path, bytes) in keys.iter().filter(|(path, _)| !path.ends_with(".pem")) {
         assert_eq!(bytes.len(), 32, "{path}");
     }
+}
+
+#[test]
+fn the_auditor_and_the_gateway_read_receipts_and_nobody_else() {
+    let home = TestHome::new();
+    let table = document(&home, "receipt-readers.json");
+    assert_eq!(
+        table,
+        json!({
+            "readers_version": 1,
+            "readers": {
+                "spiffe://context-layer.local/auditor/clctl": [
+                    {"role": "auditor", "tenant": "*"},
+                ],
+                "spiffe://context-layer.local/edge/cl-gateway": [
+                    {"role": "requester", "tenant": "*"},
+                ],
+            },
+        })
+    );
 }
 
 #[test]

@@ -7,6 +7,7 @@
     reason = "tests"
 )]
 
+mod erased;
 mod exchange;
 mod explained;
 mod exported;
@@ -17,6 +18,7 @@ mod logs;
 mod policies;
 mod requests;
 mod running;
+mod signed;
 mod support;
 mod tokens;
 mod writer;

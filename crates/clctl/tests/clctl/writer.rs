@@ -82,12 +82,24 @@ impl Writer {
     }
 
     pub(crate) fn append(&self, count: u64) {
+        self.append_routed(None, count);
+    }
+
+    /// Appends receipts about one subject.
+    pub(crate) fn append_about(&self, tag: &str, count: u64) {
+        self.append_routed(Some(tag), count);
+    }
+
+    fn append_routed(&self, tag: Option<&str>, count: u64) {
         self.runtime.block_on(async {
             let mut calls = JoinSet::new();
             for _ in 0..count {
                 let (routing, members) = self.operation();
                 let request = AppendRequest {
-                    routing: Some(routing),
+                    routing: Some(Routing {
+                        subject_tag: tag.map(str::to_owned),
+                        ..routing
+                    }),
                     body: Some(Body::Members(members)),
                 };
                 let mut client = self.client.clone();

@@ -22,7 +22,9 @@ use tokio::task::JoinSet;
 use tonic::Request;
 
 use crate::FOLDER;
-use crate::deployment::{ENGINE, kek, log_key, receipt_rules, spiffe};
+use crate::deployment::{
+    ENGINE, default_retention, kek, log_key, no_readers, receipt_rules, spiffe,
+};
 use crate::documents::append;
 use crate::floor::{Delayed, Open, stored};
 use crate::report::{Goal, Row, quantile, start};
@@ -154,12 +156,16 @@ impl Appending {
             cosigning: cl_receipt_store::cosigning::Cosigning::default(),
             log_key: log_key(),
             rules: receipt_rules(),
+            readers: no_readers(),
+            retention: default_retention(),
             clock,
             ids,
             meter: telemetry.meter(),
             tasks: Tasks::new(shutdown.clone()),
             shutdown: shutdown.clone(),
             sweep_interval: Duration::from_secs(1),
+            retention_interval: Duration::from_secs(60),
+            max_clock_step: Duration::from_secs(60),
         });
         let service = service.expect("a service");
         Self {

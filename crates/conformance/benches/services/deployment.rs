@@ -23,9 +23,12 @@ use cl_policy_engine::core::keys::Keys;
 use cl_policy_engine::receipts::GrpcReceipts;
 use cl_policy_engine::store::KvStore;
 use cl_receipt_store::core::command::Rules;
+use cl_receipt_store::core::readers::Readers;
+use cl_receipt_store::core::retention::{DEFAULT_TABLE, Retention};
 use cl_receipt_store::core::trees::LogKey;
 use cl_receipt_store::core::writers::Writers;
 use cl_receipt_store::pin::FolderPin;
+use cl_receipt_store::readers::ReadersFile;
 use cl_wire::policy::v1::policy_admin_service_client::PolicyAdminServiceClient;
 use cl_wire::policy::v1::policy_service_client::PolicyServiceClient;
 use cl_wire::policy::v1::{ActivateSnapshotRequest, PutSnapshotRequest};
@@ -65,6 +68,16 @@ pub(crate) fn receipt_rules() -> Rules {
         own_id: spiffe(STORE),
         writers: Writers::parse(table.to_string().as_bytes()).expect("a table"),
     }
+}
+
+/// Nothing is read.
+pub(crate) fn no_readers() -> Arc<ReadersFile> {
+    let table = br#"{"readers_version":1,"readers":{}}"#;
+    ReadersFile::fixed(Readers::parse(table).expect("a table"))
+}
+
+pub(crate) fn default_retention() -> Arc<Retention> {
+    Arc::new(Retention::parse(DEFAULT_TABLE.as_bytes()).expect("a table"))
 }
 
 pub(crate) fn signing_key() -> SigningKey {
@@ -173,12 +186,16 @@ impl Starting {
             cosigning: cl_receipt_store::cosigning::Cosigning::default(),
             log_key: log_key(),
             rules: receipt_rules(),
+            readers: no_readers(),
+            retention: default_retention(),
             clock: Arc::clone(&self.clock),
             ids: Arc::clone(&self.ids),
             meter: self.telemetry.meter(),
             shutdown: self.shutdown.clone(),
             tasks: self.tasks.clone(),
             sweep_interval: Duration::from_secs(1),
+            retention_interval: Duration::from_secs(60),
+            max_clock_step: Duration::from_secs(60),
         });
         self.serve(app.expect("an app")).await
     }

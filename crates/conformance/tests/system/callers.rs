@@ -25,7 +25,7 @@ const IDENTITIES: [&str; 6] = [
 ];
 
 /// Where each package is served, and who may call its rpcs.
-const SERVED: [(&str, &str, &[&str]); 15] = [
+const SERVED: [(&str, &str, &[&str]); 19] = [
     (
         "policy.v1.PolicyService/SubmitRequest",
         POLICY_ENGINE,
@@ -99,7 +99,28 @@ const SERVED: [(&str, &str, &[&str]); 15] = [
     (
         "receipt.v1.ReceiptService/VerifyLog",
         RECEIPT_STORE,
-        &["operator", "auditor"],
+        // For a reader that is no auditor there is no log.
+        &[GATEWAY, "auditor"],
+    ),
+    (
+        "receipt.v1.ReceiptAdminService/PlaceHold",
+        RECEIPT_STORE,
+        &["operator"],
+    ),
+    (
+        "receipt.v1.ReceiptAdminService/ReleaseHold",
+        RECEIPT_STORE,
+        &["operator"],
+    ),
+    (
+        "receipt.v1.ReceiptAdminService/ListHolds",
+        RECEIPT_STORE,
+        &["operator"],
+    ),
+    (
+        "receipt.v1.ReceiptAdminService/EraseReceipts",
+        RECEIPT_STORE,
+        &["operator"],
     ),
 ];
 

@@ -92,6 +92,8 @@ impl ReceiptService for FakeReceiptStore {
         check_caller(&message.tenant, "any")?;
         let lie = self.lie.lock().unwrap().take();
         let found = lie.or_else(|| self.recorded(&message.tenant, &message.receipt_ref));
+        // The gateway is shown nothing but what it asks for on behalf of somebody.
+        assert!(message.actor.is_some_and(|actor| !actor.is_empty()));
         let found = found.ok_or_else(|| refusal(Code::NotFound, "RECEIPT_NOT_FOUND"))?;
         self.faults.after()?;
         Ok(Response::new(wire::GetReceiptResponse {

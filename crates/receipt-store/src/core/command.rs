@@ -1,15 +1,18 @@
 //! What writers ask of the log, who may ask it, and what comes of it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use cl_host::identity::SpiffeId;
 use cl_model::digest::Digest;
 
 use super::finished::Finished;
+use super::holds::HoldTarget;
 use super::intents::State;
 use super::members::Members;
 use super::records::{EntryRecord, HeadRecord, OperationKeyRecord};
-use super::routing::{OperationId, Routing, Tenant};
+use super::retention::Retention;
+use super::routing::{OperationId, Routing, SubjectTag, Tenant};
 use super::trees::Tree;
 use super::writers::{Authorized, Writers};
 use crate::error::Error;
@@ -80,8 +83,65 @@ pub enum Command {
         /// The members that the intent left open.
         members: Members,
     },
+    /// Keep receipts until it is said otherwise.
+    Hold {
+        /// Who and what about.
+        call: Call,
+        /// Which receipts.
+        target: HoldTarget,
+        /// Why.
+        reason: String,
+    },
+    /// End a hold.
+    Release {
+        /// Who and what about.
+        call: Call,
+        /// Which hold.
+        hold_id: String,
+        /// Why.
+        reason: String,
+    },
+    /// Erase some of a subject's receipts.
+    EraseSubject(ErasureOrder),
+    /// Erase some of the receipts whose retention has ended.
+    Sweep {
+        /// Whose receipts.
+        tenant: Tenant,
+        /// The time that counts.
+        settled_ms: u64,
+        /// How long receipts are kept.
+        retention: Arc<Retention>,
+    },
     /// Write something, to see whether writing works.
     Probe,
+}
+
+/// An operator's order to erase a subject's receipts.
+#[derive(Clone)]
+pub struct ErasureOrder {
+    /// The authenticated operator.
+    pub operator: SpiffeId,
+    /// Whose receipts.
+    pub tenant: Tenant,
+    /// Of which subject.
+    pub subject_tag: SubjectTag,
+    /// Why.
+    pub reason: String,
+    /// Behind which entry to go on.
+    pub after: u64,
+    /// Names the classes of what is erased.
+    pub retention: Arc<Retention>,
+}
+
+/// What came of one batch of an erasure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Erased {
+    /// How many receipts were erased.
+    pub erased: u64,
+    /// How many stay because of a hold.
+    pub held: u64,
+    /// Behind which entry to go on; none at the end.
+    pub next: Option<u64>,
 }
 
 /// An entry and its place in the log of its tenant.
@@ -102,6 +162,8 @@ pub enum Outcome {
     Entry(Placed),
     /// The intent's state and the newest entry of its operation.
     Intent(State, Option<Placed>),
+    /// How far an erasure came.
+    Erased(Erased),
     /// Nothing to say.
     Done,
 }
@@ -113,6 +175,8 @@ pub enum Answer {
     Entry(Placed, String),
     /// The intent's state and the newest entry of its operation.
     Intent(State, Option<Placed>),
+    /// How far an erasure came.
+    Erased(Erased),
     /// Nothing to say.
     Done,
 }

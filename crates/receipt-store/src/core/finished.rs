@@ -110,6 +110,21 @@ pub fn verify(entry: &EntryRecord) -> Result<Receipt, Code> {
     }
 }
 
+/// Whether a record has exactly what an erasure leaves.
+pub fn is_tombstone(entry: &EntryRecord) -> bool {
+    let EntryRecord {
+        leaf, tombstone, ..
+    } = entry;
+    let is_leaf = leaf.len() == leaf::LEAF_BYTES && leaf.first() == Some(&leaf::VERSION);
+    let left = EntryRecord {
+        leaf: leaf.clone(),
+        recorded_at_ms: entry.recorded_at_ms,
+        tombstone: tombstone.clone(),
+        ..EntryRecord::default()
+    };
+    is_leaf && tombstone.is_some() && left == *entry
+}
+
 #[cfg(test)]
 mod tests {
     use cl_model::object::Outcome;

@@ -16,7 +16,10 @@ const MAX_KEPT: usize = 64;
 /// How often a pin is read anew because another replica was faster.
 const ATTEMPTS: usize = 8;
 
-const ROLLBACK: Error = Error::Corrupt("rollback: a log ends before its pin");
+/// What a log is called that ends before its pin.
+pub(crate) const ENDS_EARLY: &str = "rollback: a log ends before its pin";
+
+const ROLLBACK: Error = Error::Corrupt(ENDS_EARLY);
 const FORK: Error = Error::Corrupt("fork: a log does not lead from its pin to its end");
 const FOREIGN: Error = Error::Corrupt("a pin was not signed by the log's key");
 const UNPINNED: Error = Error::Corrupt("the pin of a log is missing");

@@ -3,6 +3,9 @@
 //! A ledger reads through to the store and keeps what it writes to itself, so that a later command
 //! of the group sees the effects of an earlier one. All of it becomes durable in one batch, or none.
 
+mod erasing;
+mod holding;
+
 use std::collections::BTreeMap;
 
 use cl_host::ids::Ids;
@@ -19,7 +22,7 @@ use super::kept::Kept;
 use super::members::Members;
 use super::records::{
     self, EntryRecord, HeadRecord, IntentRecord, NumberRecord, OperationKeyRecord, OperationRecord,
-    PlaceRecord, RoutingRecord, TenantRecord,
+    RoutingRecord, TenantRecord,
 };
 use super::routing::{Routing, Tenant};
 use super::trees::Growth;
@@ -102,6 +105,22 @@ impl<'a> Ledger<'a> {
                 authorized: _,
             } => self.begin(call, *deadline_ms, members),
             Command::Complete { call, members } => self.complete(call, members),
+            Command::Hold {
+                call,
+                target,
+                reason,
+            } => self.hold(call, target, reason),
+            Command::Release {
+                call,
+                hold_id,
+                reason,
+            } => self.release(call, hold_id, reason),
+            Command::EraseSubject(order) => self.erase_subject(order),
+            Command::Sweep {
+                tenant,
+                settled_ms,
+                retention,
+            } => self.sweep(tenant, *settled_ms, retention),
             Command::Probe => {
                 self.is_probed = true;
                 Ok(Outcome::Done)
@@ -148,6 +167,7 @@ impl<'a> Ledger<'a> {
             content: call.content.as_bytes().to_vec(),
             sequence,
             intent: None,
+            is_erased: false,
         };
         self.put(slot, &operation);
         self.entry(&call.routing.tenant, sequence)
@@ -185,6 +205,7 @@ impl<'a> Ledger<'a> {
                 overdue_sequence: 0,
                 settled: Vec::new(),
             }),
+            is_erased: false,
         };
         let key = call.key(deadline_ms);
         self.put(Slot::Due(key.clone().into()), &key);
@@ -366,15 +387,9 @@ impl<'a> Ledger<'a> {
         for slot in consumed.into_iter().chain(is_first.then_some(by_reference)) {
             self.put_count(slot, sequence);
         }
-        let place = PlaceRecord {
-            sequence,
-            recorded_at_ms: self.now_ms,
-        };
         for (selector, size) in lists {
-            self.put(
-                Slot::Place(tenant.clone(), selector.clone(), size + 1),
-                &place,
-            );
+            let place = Slot::Place(tenant.clone(), selector.clone(), sequence);
+            self.put_count(place, sequence);
             self.put_count(Slot::Size(tenant.clone(), selector), size + 1);
         }
         self.head.entries += 1;
@@ -443,7 +458,11 @@ impl<'a> Ledger<'a> {
     }
 
     fn operation(&self, slot: &Slot) -> Result<Option<OperationRecord>, Error> {
-        self.read(slot)
+        let operation: Option<OperationRecord> = self.read(slot)?;
+        if operation.as_ref().is_some_and(|it| it.is_erased) {
+            return Err(Error::ReceiptErased);
+        }
+        Ok(operation)
     }
 
     fn count(&self, slot: &Slot) -> Result<u64, Error> {

@@ -1,5 +1,7 @@
 //! The records at rest, before they are sealed. Protobuf, so that members can be added.
 
+use std::collections::BTreeMap;
+
 use prost::Message;
 
 use super::finished::Facets;
@@ -82,9 +84,52 @@ pub struct EntryRecord {
     /// The decision that the receipt is about.
     #[prost(string, optional, tag = "13")]
     pub decision_ref: Option<String>,
+    /// That the receipt was erased: then only this, the leaf and the time of recording are there.
+    #[prost(message, optional, tag = "14")]
+    pub tombstone: Option<TombstoneRecord>,
+}
+
+/// That a receipt was erased.
+#[derive(Clone, PartialEq, Message)]
+pub struct TombstoneRecord {
+    /// When, in milliseconds since the Unix epoch.
+    #[prost(uint64, tag = "1")]
+    pub erased_at_ms: u64,
+    /// The retention class that it had.
+    #[prost(string, tag = "2")]
+    pub class: String,
+}
+
+/// How far the receipts of a tenant were looked through for those whose retention has ended.
+#[derive(Clone, PartialEq, Message)]
+pub struct SweptRecord {
+    /// The digest of the table that counted.
+    #[prost(bytes = "vec", tag = "1")]
+    pub table: Vec<u8>,
+    /// For each class the first entry that was not looked at yet.
+    #[prost(btree_map = "string, uint64", tag = "2")]
+    pub next: BTreeMap<String, u64>,
 }
 
 impl EntryRecord {
+    /// What is left of it once its receipt is erased.
+    pub fn erased(self, class: &str, now_ms: u64) -> Self {
+        Self {
+            leaf: self.leaf,
+            recorded_at_ms: self.recorded_at_ms,
+            tombstone: Some(TombstoneRecord {
+                erased_at_ms: now_ms,
+                class: class.to_owned(),
+            }),
+            ..Self::default()
+        }
+    }
+
+    /// The tag of the subject that it is about.
+    pub fn subject_tag(&self) -> Option<&str> {
+        self.routing.as_ref()?.subject_tag.as_deref()
+    }
+
     /// The receipt's actor.
     pub fn actor(&self) -> Option<String> {
         let receipt: serde_json::Value = serde_json::from_str(&self.receipt).ok()?;
@@ -136,6 +181,9 @@ pub struct OperationRecord {
     /// The intent, if the operation was begun.
     #[prost(message, optional, tag = "5")]
     pub intent: Option<IntentRecord>,
+    /// Whether its receipt was erased: then nothing else is there.
+    #[prost(bool, tag = "6")]
+    pub is_erased: bool,
 }
 
 /// A begun operation.
@@ -157,17 +205,6 @@ pub struct IntentRecord {
     /// The digest of what `Complete` carried. Empty: not settled.
     #[prost(bytes = "vec", tag = "5")]
     pub settled: Vec<u8>,
-}
-
-/// The place of an entry in one of the lists that readers page through.
-#[derive(Clone, PartialEq, Message)]
-pub struct PlaceRecord {
-    /// The entry.
-    #[prost(uint64, tag = "1")]
-    pub sequence: u64,
-    /// When it was recorded, in milliseconds since the Unix epoch.
-    #[prost(uint64, tag = "2")]
-    pub recorded_at_ms: u64,
 }
 
 /// A number on its own.

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use cl_model::key::SigningKey;
+use cl_model::key::{KEY_BYTES, PublicKey, SigningKey};
 use cl_model::leaf;
 use cl_tlog::{
     Appended, Checkpoint, Edge, Entry, Error as TreeError, Hash, KeyName, ProofFile, Prover,
-    ReadError, SignedCheckpoint, Signer, Tile, TileReader, VerifierKey, Witnesses,
+    ReadError, SignedCheckpoint, Signer, Tile, TileReader, Verifier, VerifierKey, Witnesses,
 };
 use prost::Message;
 
@@ -18,8 +18,11 @@ use crate::error::Error;
 use crate::store::{Slot, Store};
 
 /// Signs the checkpoints of all logs; each log has its own origin, and so its own key name and id.
+///
+/// Keys that it has replaced verify what they signed, and sign no more.
 pub struct LogKey {
     key: SigningKey,
+    replaced: Vec<[u8; KEY_BYTES]>,
     trust_domain: String,
 }
 
@@ -28,8 +31,17 @@ impl LogKey {
     pub fn new(key: SigningKey, trust_domain: &str) -> Self {
         Self {
             key,
+            replaced: Vec::new(),
             trust_domain: trust_domain.to_owned(),
         }
+    }
+
+    /// Accepts checkpoints of these keys too, which it has replaced.
+    #[must_use]
+    pub fn replacing(mut self, keys: impl IntoIterator<Item = PublicKey>) -> Self {
+        let keys = keys.into_iter().map(|key| *key.as_bytes());
+        self.replaced.extend(keys);
+        self
     }
 
     /// The origin of a tenant's log.
@@ -44,13 +56,12 @@ impl LogKey {
     }
 
     fn verifier(&self, tenant: &Tenant) -> Result<VerifierKey, Error> {
+        self.verifier_of(*self.key.public_key().as_bytes(), tenant)
+    }
+
+    fn verifier_of(&self, key: [u8; KEY_BYTES], tenant: &Tenant) -> Result<VerifierKey, Error> {
         let name = KeyName::new(&self.origin(tenant)).ok_or(NO_NAME)?;
-        let public_key = *self.key.public_key().as_bytes();
-        Ok(VerifierKey::new(
-            name,
-            cl_tlog::Algorithm::Ed25519,
-            public_key,
-        ))
+        Ok(VerifierKey::new(name, cl_tlog::Algorithm::Ed25519, key))
     }
 
     /// Signs the size and root of a tenant's tree.
@@ -64,12 +75,17 @@ impl LogKey {
         signed.map_err(|_| Error::Internal("a checkpoint cannot be signed"))
     }
 
-    /// Reads a checkpoint of a tenant's log; none if this key did not sign it.
+    /// Reads a checkpoint of a tenant's log; none if neither this key signed it nor one before it.
     pub fn read(&self, tenant: &Tenant, text: &str) -> Result<Option<SignedCheckpoint>, Error> {
-        let verifier = self.verifier(tenant)?;
+        let own = *self.key.public_key().as_bytes();
+        let keys = self.replaced.iter().filter(|key| **key != own);
+        let keys = [&own].into_iter().chain(keys);
+        let keys = keys.map(|key| self.verifier_of(*key, tenant));
+        let keys = keys.collect::<Result<Vec<_>, _>>()?;
+        let keys: Vec<&dyn Verifier> = keys.iter().map(|key| key as &dyn Verifier).collect();
         let (origin, nobody) = (self.origin(tenant), Witnesses::default());
         let signed = SignedCheckpoint::parse(text.as_bytes()).ok();
-        Ok(signed.filter(|signed| signed.verify(&origin, &[&verifier], &nobody).is_ok()))
+        Ok(signed.filter(|signed| signed.verify(&origin, &keys, &nobody).is_ok()))
     }
 }
 
@@ -89,11 +105,11 @@ struct TenantKey<'a> {
 
 impl Signer for TenantKey<'_> {
     fn name(&self) -> &KeyName {
-        cl_tlog::Verifier::name(&self.verifier)
+        Verifier::name(&self.verifier)
     }
 
     fn id(&self) -> cl_tlog::KeyId {
-        cl_tlog::Verifier::id(&self.verifier)
+        Verifier::id(&self.verifier)
     }
 
     fn sign(&self, text: &str) -> Result<Vec<u8>, TreeError> {

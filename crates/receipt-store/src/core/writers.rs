@@ -131,14 +131,15 @@ fn closed<'a>(
         .ok_or(InvalidWriters::Shape(what))
 }
 
+/// A text, or a beginning with any rest.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Pattern {
+pub(super) enum Pattern {
     Exact(String),
     Prefix(String),
 }
 
 impl Pattern {
-    fn parse(text: &str) -> Option<Self> {
+    pub(super) fn parse(text: &str) -> Option<Self> {
         if text.is_empty() || text.len() > MAX_PATTERN_BYTES {
             return None;
         }
@@ -162,7 +163,8 @@ impl Pattern {
     }
 }
 
-fn any(patterns: &[Pattern], text: &str) -> bool {
+/// Whether one of them matches.
+pub(super) fn any(patterns: &[Pattern], text: &str) -> bool {
     patterns.iter().any(|pattern| pattern.matches(text))
 }
 

@@ -1,26 +1,37 @@
 //! From what the store has to messages.
 
+use cl_wire::receipt::v1 as wire;
 use cl_wire::receipt::v1::{
-    Attestation, BeginResponse, Intent, IntentState, ListOpenResponse, ListReceiptsResponse,
-    LogEntry, LogFault, RecordedReceipt, Routing, VerifyLogResponse, verify_log_response,
+    Attestation, BeginResponse, Hold, Intent, IntentState, ListOpenResponse, ListReceiptsResponse,
+    LogEntry, LogFault, RecordedReceipt, Routing, Tombstone, VerifyLogResponse, hold_target,
+    verify_log_response,
 };
 use prost::Message;
 use prost_types::Timestamp;
 
 use crate::check::{Fault, Progress};
-use crate::core::command::Answer;
+use crate::core::command::{Answer, Erased};
+use crate::core::holds::{HoldRecord, HoldTarget};
 use crate::core::intents::State;
-use crate::core::records::{EntryRecord, OperationKeyRecord, RoutingRecord};
+use crate::core::records::{EntryRecord, OperationKeyRecord, RoutingRecord, TombstoneRecord};
 use crate::error::Error;
 use crate::page_token::PageTokens;
-use crate::reader::{Numbered, OpenIntent, Page, Place};
+use crate::reader::{Numbered, OpenIntent, Page};
+use crate::search::Place;
 
 const OTHER_ANSWER: Error = Error::Internal("the committer answered something else");
 
 pub(super) fn entry_of(answer: Answer) -> Result<(LogEntry, String), Error> {
     match answer {
         Answer::Entry(placed, proof) => Ok((log_entry(placed.sequence, &placed.entry), proof)),
-        Answer::Intent(..) | Answer::Done => Err(OTHER_ANSWER),
+        Answer::Intent(..) | Answer::Erased(_) | Answer::Done => Err(OTHER_ANSWER),
+    }
+}
+
+pub(super) fn erased(answer: Answer) -> Result<Erased, Error> {
+    match answer {
+        Answer::Erased(erased) => Ok(erased),
+        Answer::Entry(..) | Answer::Intent(..) | Answer::Done => Err(OTHER_ANSWER),
     }
 }
 
@@ -30,11 +41,19 @@ pub(super) fn begun(answer: Answer) -> Result<BeginResponse, Error> {
             state: wire_state(state).into(),
             entry: entry.map(|placed| log_entry(placed.sequence, &placed.entry)),
         }),
-        Answer::Entry(..) | Answer::Done => Err(OTHER_ANSWER),
+        Answer::Entry(..) | Answer::Erased(_) | Answer::Done => Err(OTHER_ANSWER),
     }
 }
 
 pub(super) fn recorded(sequence: u64, entry: EntryRecord) -> Result<RecordedReceipt, Error> {
+    if let Some(tombstone) = &entry.tombstone {
+        return Ok(RecordedReceipt {
+            entry: Some(log_entry(sequence, &entry)),
+            recorded_at: Some(timestamp(entry.recorded_at_ms)?),
+            tombstone: Some(buried(&entry.leaf, tombstone)?),
+            ..RecordedReceipt::default()
+        });
+    }
     let attestation = if entry.by_consumer {
         Attestation::Consumer
     } else {
@@ -48,6 +67,33 @@ pub(super) fn recorded(sequence: u64, entry: EntryRecord) -> Result<RecordedRece
         writer: entry.writer,
         attestation: attestation.into(),
         recorded_at: Some(timestamp(entry.recorded_at_ms)?),
+        tombstone: None,
+    })
+}
+
+fn buried(leaf: &[u8], tombstone: &TombstoneRecord) -> Result<Tombstone, Error> {
+    Ok(Tombstone {
+        leaf: leaf.to_vec(),
+        erased_at: Some(timestamp(tombstone.erased_at_ms)?),
+        retention_class: tombstone.class.clone(),
+    })
+}
+
+pub(super) fn hold(record: HoldRecord) -> Result<Hold, Error> {
+    let target = match record.target()? {
+        HoldTarget::Tenant => hold_target::Target::WholeTenant(true),
+        HoldTarget::Subject(tag) => hold_target::Target::SubjectTag(tag.as_str().to_owned()),
+        HoldTarget::Bundle(bundle) => hold_target::Target::BundleRef(bundle),
+        HoldTarget::Receipt(receipt) => hold_target::Target::ReceiptRef(receipt),
+    };
+    Ok(Hold {
+        hold_id: record.hold_id,
+        target: Some(wire::HoldTarget {
+            target: Some(target),
+        }),
+        reason: record.reason,
+        placed_by: record.placed_by,
+        placed_at: Some(timestamp(record.placed_at_ms)?),
     })
 }
 
@@ -115,6 +161,7 @@ pub(super) fn checked(progress: &Progress, fault: Option<Fault>) -> VerifyLogRes
     };
     VerifyLogResponse {
         checked_entries: progress.checked(),
+        erased_entries: progress.erased(),
         result: Some(result),
     }
 }

@@ -18,11 +18,12 @@ use crate::core::command::{Call, Command, Rules};
 use crate::core::finished::Finished;
 use crate::core::intents::overdue_receipt;
 use crate::core::members::{Members, read_consumer_receipt};
+use crate::core::readers::View;
 use crate::core::records::{self, OperationKeyRecord};
 use crate::core::routing::{OperationId, Routing, SubjectTag, Tenant};
 use crate::core::writers::Authorized;
 use crate::error::Error;
-use crate::reader::{Filter, Place, Query};
+use crate::search::{Filter, Place, Query};
 
 const MAX_OPERATIONS: usize = 64;
 const MAX_PAGE_SIZE: u32 = 1000;
@@ -159,14 +160,26 @@ pub(super) fn complete(request: CompleteRequest, writer: SpiffeId) -> Result<Com
     })
 }
 
-pub(super) fn receipt(request: &GetReceiptRequest) -> Result<(Tenant, String), Error> {
+/// Which receipt is asked for.
+pub(super) struct Asked {
+    pub(super) tenant: Tenant,
+    pub(super) reference: String,
+    pub(super) actor: Option<String>,
+}
+
+pub(super) fn receipt(request: GetReceiptRequest) -> Result<Asked, Error> {
     let tenant = tenant("tenant", &request.tenant)?;
     let reference = ReceiptId::parse(&request.receipt_ref);
     let reference = reference.ok_or(Error::field("receipt_ref", "a receipt's URN"))?;
-    Ok((tenant, reference.as_str().to_owned()))
+    Ok(Asked {
+        tenant,
+        reference: reference.as_str().to_owned(),
+        // One that is malformed is the actor of no receipt.
+        actor: request.actor,
+    })
 }
 
-pub(super) fn query(request: &ListReceiptsRequest) -> Result<Query, Error> {
+pub(super) fn query(request: &ListReceiptsRequest, view: View) -> Result<Query, Error> {
     let is_bundle = |urn: &str| BundleId::parse(urn).is_some();
     let is_decision = |urn: &str| DecisionId::parse(urn).is_some();
     let is_outcome = |name: &str| Outcome::parse(name).is_some();
@@ -195,6 +208,7 @@ pub(super) fn query(request: &ListReceiptsRequest) -> Result<Query, Error> {
         },
         from_ms: time("recorded_from", request.recorded_from.as_ref())?,
         before_ms: time("recorded_before", request.recorded_before.as_ref())?,
+        view,
     })
 }
 
@@ -257,7 +271,7 @@ pub(super) fn list_place(place: &[u8]) -> Result<Place, Error> {
 }
 
 /// Tells a repeat from other content under the same operation id: over all fields.
-fn content(rpc: &str, deadline_ms: Option<u64>, request: &impl Message) -> Digest {
+pub(super) fn content(rpc: &str, deadline_ms: Option<u64>, request: &impl Message) -> Digest {
     let mut bytes = format!("{rpc}\n{}\n", deadline_ms.unwrap_or(0)).into_bytes();
     bytes.extend(request.encode_to_vec());
     Digest::of_bytes(&bytes)
@@ -286,11 +300,11 @@ fn invalid_operation() -> Error {
     Error::field(field, "urn:cl:operation: and a UUIDv7")
 }
 
-fn tenant(field: impl Into<FieldPath>, text: &str) -> Result<Tenant, Error> {
+pub(super) fn tenant(field: impl Into<FieldPath>, text: &str) -> Result<Tenant, Error> {
     Tenant::parse(text).ok_or_else(|| Error::field(field, TENANT))
 }
 
-fn subject_tag(
+pub(super) fn subject_tag(
     field: impl Into<FieldPath>,
     text: Option<&str>,
 ) -> Result<Option<SubjectTag>, Error> {

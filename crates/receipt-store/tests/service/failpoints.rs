@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
@@ -49,6 +49,8 @@ pub(crate) enum Death {
 pub(crate) struct Failpoints {
     death: Death,
     state: Mutex<State>,
+    /// Told when reads are held no more.
+    released: Condvar,
 }
 
 #[derive(Debug, Default)]
@@ -59,6 +61,9 @@ struct State {
     is_dead: bool,
     last_before_reads_fail: Option<Action>,
     are_pins_down: bool,
+    are_reads_held: bool,
+    held_reads: usize,
+    chunks_read: u64,
 }
 
 impl Failpoints {
@@ -70,6 +75,7 @@ impl Failpoints {
         Self {
             death,
             state: Mutex::new(state),
+            released: Condvar::new(),
         }
     }
 
@@ -93,6 +99,32 @@ impl Failpoints {
     /// From now on, or not any more, no pin is written.
     pub(crate) fn set_pins_down(&self, are_down: bool) {
         self.state().are_pins_down = are_down;
+    }
+
+    /// From now on, or not any more, reads of many records wait.
+    pub(crate) fn hold_reads(&self, are_held: bool) {
+        self.state().are_reads_held = are_held;
+        self.released.notify_all();
+    }
+
+    /// How many reads of many records wait.
+    pub(crate) fn held_reads(&self) -> usize {
+        self.state().held_reads
+    }
+
+    /// How many reads of many records there were.
+    pub(crate) fn chunks_read(&self) -> u64 {
+        self.state().chunks_read
+    }
+
+    fn read_chunk(&self) {
+        let mut state = self.state();
+        state.held_reads += 1;
+        while state.are_reads_held {
+            state = self.released.wait(state).unwrap();
+        }
+        state.held_reads -= 1;
+        state.chunks_read += 1;
     }
 
     pub(crate) fn is_dead(&self) -> bool {
@@ -184,6 +216,7 @@ impl<E: Engine> Engine for Failing<E> {
 
     fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Stored>>, Error> {
         self.points.read()?;
+        self.points.read_chunk();
         self.engine.get_many(keys)
     }
 

@@ -1,12 +1,13 @@
 //! Lists: what they hold, in pages, and for whom.
 
+use cl_kv::{Changes, Kind, Range, Tenant};
 use cl_wire::receipt::v1::{ListOpenRequest, ListReceiptsRequest};
 use serde_json::json;
 use tonic::Code;
 
 use crate::requests::{append_of, begin, get, members, tag, time, with};
 use crate::support::{
-    AUDITOR, Client, ENGINE, GATEWAY, ISSUER, Running, START_MS, World, refusal, refused,
+    AUDITOR, Client, ENGINE, GATEWAY, ISSUER, Running, START_MS, World, refusal, refused, sealed,
 };
 
 /// Twelve receipts, a second apart: of two subjects, of two operations, all of one tenant.
@@ -207,4 +208,44 @@ async fn open_intents_are_the_callers_own_by_deadline() {
     let other = &mut world.client(store.addr, ISSUER);
     let page = other.list_open(ListOpenRequest::default()).await.unwrap();
     assert_eq!(page.into_inner().total_size, 0);
+}
+
+/// A store whose lists have the form from before: numbered places, and no mark of the new form.
+fn put_back_numbered_lists(world: &World) {
+    let store = sealed(world.engine.clone());
+    let tenant = Tenant::parse("acme").unwrap();
+    let listed = Range::of(tenant.key(Kind::new("listed")), 1000);
+    let mut changes = Changes::new().delete(Tenant::process().key(Kind::new("lists")));
+    for found in store.scan(&listed).unwrap() {
+        changes = changes.delete(found.key);
+    }
+    for number in 1..=12_u64 {
+        let place = tenant.key(Kind::new("place")).number(2).private("x");
+        changes = changes.put(place.number(number), vec![8, 1]);
+    }
+    store.apply(&changes).unwrap();
+}
+
+#[tokio::test]
+async fn lists_of_the_form_before_are_made_anew() {
+    let (world, store) = filled().await;
+    store.end().await;
+    put_back_numbered_lists(&world);
+    let store = world.start().await;
+    let reader = &mut world.client(store.addr, GATEWAY);
+    let both = ListReceiptsRequest {
+        subject_tag: Some(tag(1)),
+        operation: Some("policy.revoke".to_owned()),
+        ..all()
+    };
+    assert_eq!(sequences(reader, both).await, [4, 8, 12]);
+    let subject = ListReceiptsRequest {
+        subject_tag: Some(tag(1)),
+        ..all()
+    };
+    assert_eq!(sequences(reader, subject).await, [2, 4, 6, 8, 10, 12]);
+    let stored = sealed(world.engine.clone());
+    let tenant = Tenant::parse("acme").unwrap();
+    let numbered = Range::of(tenant.key(Kind::new("place")), 10);
+    assert!(stored.scan(&numbered).unwrap().is_empty());
 }

@@ -4,15 +4,23 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 
-use cl_wire::receipt::v1::{BeginRequest, ListReceiptsRequest};
+use cl_wire::receipt::v1::hold_target::Target;
+use cl_wire::receipt::v1::receipt_admin_service_client::ReceiptAdminServiceClient;
+use cl_wire::receipt::v1::{
+    BeginRequest, EraseReceiptsRequest, HoldTarget, ListReceiptsRequest, PlaceHoldRequest,
+    ReleaseHoldRequest,
+};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::process::Home;
 use crate::requests::{
-    append_of, begin, begun_members, bytes, consumer_append, consumption, members, tag, with,
+    append_of, begin, begun_members, bytes, consumer_append, consumption, members, operation_id,
+    tag, with,
 };
-use crate::support::{AUDITOR, ENGINE, GATEWAY, ISSUER, verified_entries, within};
+use crate::support::{
+    AUDITOR, ENGINE, GATEWAY, ISSUER, OPERATOR, channel, verified_entries, within,
+};
 
 const CANARY: &str = "canaryword";
 
@@ -116,10 +124,74 @@ async fn private_words_are_nowhere_in_the_clear() {
         assert!(!shows_canary(status.details()), "{status:?}");
     }
 
+    // Holds and erasures, with the subject's tag and the canary as a reason.
+    let operator = channel(&home.authority, process.addr, OPERATOR);
+    let mut operator = ReceiptAdminServiceClient::new(operator);
+    let hold = PlaceHoldRequest {
+        tenant: "acme".to_owned(),
+        target: Some(HoldTarget {
+            target: Some(Target::SubjectTag(tag(0x5a))),
+        }),
+        reason: CANARY.to_owned(),
+        operation_id: operation_id(20),
+    };
+    let placed = operator.place_hold(hold.clone()).await.unwrap();
+    let erasure = EraseReceiptsRequest {
+        tenant: "acme".to_owned(),
+        subject_tag: tag(0x5a),
+        reason: CANARY.to_owned(),
+    };
+    let kept = operator.erase_receipts(erasure.clone()).await.unwrap();
+    assert_eq!(kept.into_inner().held, 1);
+    let end = ReleaseHoldRequest {
+        tenant: "acme".to_owned(),
+        hold_id: placed.into_inner().hold_id,
+        reason: CANARY.to_owned(),
+        operation_id: operation_id(21),
+    };
+    operator.release_hold(end.clone()).await.unwrap();
+    let gone = operator.erase_receipts(erasure.clone()).await.unwrap();
+    assert_eq!(gone.into_inner().erased, 1);
+    let other = PlaceHoldRequest {
+        reason: format!("{CANARY}.other"),
+        ..hold.clone()
+    };
+    let statuses = [
+        operator.place_hold(other).await.unwrap_err(),
+        operator
+            .place_hold(PlaceHoldRequest {
+                reason: CANARY.to_uppercase(),
+                ..hold
+            })
+            .await
+            .unwrap_err(),
+        operator
+            .release_hold(ReleaseHoldRequest {
+                operation_id: operation_id(22),
+                ..end
+            })
+            .await
+            .unwrap_err(),
+        operator
+            .erase_receipts(EraseReceiptsRequest {
+                subject_tag: CANARY.to_owned(),
+                ..erasure
+            })
+            .await
+            .unwrap_err(),
+    ];
+    for status in statuses {
+        assert!(
+            !shows_canary(format!("{status:?}").as_bytes()),
+            "{status:?}"
+        );
+        assert!(!shows_canary(status.details()), "{status:?}");
+    }
+
     let mut auditor = home.client(&process, AUDITOR);
-    assert_eq!(verified_entries(&mut auditor).await, 2);
+    assert_eq!(verified_entries(&mut auditor).await, 5);
     let metrics = metrics(process.admin_addr).await;
-    assert!(metrics.contains("receipt_entries_total 2"), "{metrics}");
+    assert!(metrics.contains("receipt_entries_total 5"), "{metrics}");
     assert!(!shows_canary(metrics.as_bytes()), "{metrics}");
     let (code, log) = process.terminate().await;
     assert_eq!(code, Some(0));

@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::pki::Authority;
-use crate::support::{Client, STORE, WRITERS, client, within};
+use crate::support::{Client, READERS, STORE, WRITERS, client, within};
 
 /// A home folder that outlives its processes.
 pub(crate) struct Home {
@@ -45,6 +45,7 @@ impl Home {
         fs::write(&log_key_path, log_key.as_ref()).unwrap();
         fs::set_permissions(&log_key_path, Permissions::from_mode(0o600)).unwrap();
         fs::write(dir.path().join("receipt-writers.json"), WRITERS).unwrap();
+        fs::write(dir.path().join("receipt-readers.json"), READERS).unwrap();
         let pair = Ed25519KeyPair::from_pkcs8(log_key.as_ref()).unwrap();
         Self {
             dir,
@@ -142,6 +143,7 @@ async fn refuses_settings_that_are_wrong() {
     assert!(log.contains("the pin folder must not be in"), "{log}");
     for (file, content, says) in [
         ("receipt-writers.json", "{}", "writers table"),
+        ("receipt-readers.json", "{}", "readers table"),
         ("keys/cl-receipt-store.kek", "short", "INVALID_KEY_MATERIAL"),
         ("keys/receipts.pem", "short", "INVALID_KEY_MATERIAL"),
     ] {

@@ -165,5 +165,6 @@ pub(crate) fn get(tenant: &str, reference: &str) -> GetReceiptRequest {
     GetReceiptRequest {
         tenant: tenant.to_owned(),
         receipt_ref: reference.to_owned(),
+        actor: None,
     }
 }

@@ -16,9 +16,13 @@ use cl_model::key::{Seed, SigningKey};
 use cl_model::leaf::{self, Salt};
 use cl_model::scalar::KeyId;
 use cl_receipt_store::core::command::Rules;
+use cl_receipt_store::core::readers::Readers;
+use cl_receipt_store::core::retention::Retention;
 use cl_receipt_store::core::trees::LogKey;
 use cl_receipt_store::core::writers::Writers;
 use cl_receipt_store::error::Error;
+use cl_receipt_store::readers::ReadersFile;
+use cl_receipt_store::store::Store;
 use cl_receipt_store::{BuildError, Deps, assemble, open_store};
 use cl_tlog::{Algorithm, Checkpoint, Hash, KeyName, ProofFile, VerifierKey, Witnesses};
 use cl_wire::receipt::v1::receipt_service_client::ReceiptServiceClient;
@@ -61,6 +65,21 @@ pub(crate) const WRITERS: &str = r#"{"writers_version":1,"writers":{
         "operations":["bundle.issue"],
         "consumer_operations":["bundle.consume"]}}}"#;
 
+/// Some see all, so that tests of other things can; the others have one role each.
+pub(crate) const READERS: &str = r#"{"readers_version":1,"readers":{
+    "spiffe://example.org/auditor/ann":[{"role":"auditor","tenant":"*"}],
+    "spiffe://example.org/edge/cl-gateway":[{"role":"auditor","tenant":"*"}],
+    "spiffe://example.org/auditor/bob":[{"role":"auditor","tenant":"beta"}],
+    "spiffe://example.org/edge/requests":[{"role":"requester","tenant":"*"}],
+    "spiffe://example.org/exchange/cl-bundle-issuer":[{"role":"writer","tenant":"*"}],
+    "spiffe://example.org/owner/one":[{"role":"subject","tenant":"acme",
+        "subject_tag":"AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE"}]}}"#;
+
+/// Decisions go after two days, all else after ten.
+pub(crate) const RETENTION: &str = r#"{"retention_version":1,"classes":[
+    {"class":"short","days":2,"operations":["policy.decide"]},
+    {"class":"other","days":10,"operations":["*"]}]}"#;
+
 pub(crate) async fn within<F: Future>(what: &str, future: F) -> F::Output {
     match tokio::time::timeout(HANG, future).await {
         Ok(output) => output,
@@ -79,7 +98,7 @@ pub(crate) fn try_sealed<E: Engine>(engine: E) -> Result<Sealed<E>, cl_kv::Error
 
 const SEED: [u8; 32] = [3; 32];
 
-fn signing_key() -> SigningKey {
+pub(crate) fn signing_key() -> SigningKey {
     let kid = KeyId::new("urn:cl:key:receipts:test").unwrap();
     SigningKey::from_seed(kid, &Seed::new(&SEED).unwrap()).unwrap()
 }
@@ -130,6 +149,13 @@ pub(crate) fn verify_cosigned(
     verified.unwrap().checkpoint().clone()
 }
 
+/// What a world's store has at rest.
+pub(crate) fn kv_store(world: &World) -> Arc<dyn Store> {
+    let clock: Arc<dyn Clock> = Arc::new(world.clock.clone());
+    let ids: Arc<dyn Ids> = Arc::new(SystemIds::new(clock));
+    open_store(sealed(world.engine.clone()), &ids).unwrap()
+}
+
 /// What outlives a restart.
 pub(crate) struct World {
     pub(crate) authority: Authority,
@@ -139,6 +165,9 @@ pub(crate) struct World {
     pub(crate) witnesses: TestWitnesses,
     pub(crate) points: Arc<Failpoints>,
     pub(crate) clock: ManualClock,
+    pub(crate) log_key: fn() -> LogKey,
+    pub(crate) retention_interval: Duration,
+    pub(crate) max_clock_step: Duration,
 }
 
 impl World {
@@ -151,6 +180,10 @@ impl World {
             witnesses: TestWitnesses::default(),
             points: Arc::default(),
             clock: ManualClock::new(START_MS),
+            log_key,
+            retention_interval: HANG,
+            // Any jump counts at once.
+            max_clock_step: Duration::from_secs(1 << 40),
         }
     }
 
@@ -170,17 +203,21 @@ impl World {
             }),
             adopts_lost_pins: self.adopts_lost_pins,
             cosigning: self.witnesses.cosigning(),
-            log_key: log_key(),
+            log_key: (self.log_key)(),
             rules: Rules {
                 own_id: id(STORE).parse().unwrap(),
                 writers: Writers::parse(WRITERS.as_bytes()).unwrap(),
             },
+            readers: ReadersFile::fixed(Readers::parse(READERS.as_bytes()).unwrap()),
+            retention: Arc::new(Retention::parse(RETENTION.as_bytes()).unwrap()),
             clock,
             ids,
             meter: telemetry().meter(),
             shutdown: shutdown.clone(),
             tasks: tasks.clone(),
             sweep_interval: Duration::from_millis(5),
+            retention_interval: self.retention_interval,
+            max_clock_step: self.max_clock_step,
         })
     }
 

@@ -196,6 +196,10 @@ pub struct GetReceiptRequest {
     /// The receipt's URN, `urn:cl:receipt:` and the id.
     #[prost(string, tag = "2")]
     pub receipt_ref: ::prost::alloc::string::String,
+    /// For whom a requester's role reads: only a receipt with this actor. Absent: with any, which such
+    /// a role never finds.
+    #[prost(string, optional, tag = "3")]
+    pub actor: ::core::option::Option<::prost::alloc::string::String>,
 }
 /// Answers a read.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -255,21 +259,22 @@ pub struct ListReceiptsResponse {
     #[prost(uint64, tag = "3")]
     pub total_size: u64,
 }
-/// A receipt with all that the store knows about it.
+/// A receipt with all that the store knows about it, or what is left of one that was erased.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 #[prost(skip_debug)]
 pub struct RecordedReceipt {
-    /// Its place in the log. Always present.
+    /// Its place in the log. Always present; without references if it was erased.
     #[prost(message, optional, tag = "1")]
     pub entry: ::core::option::Option<LogEntry>,
-    /// The finished receipt, exactly as it was recorded: canonical JSON (RFC 8785).
+    /// The finished receipt, exactly as it was recorded: canonical JSON (RFC 8785). Empty if it was
+    /// erased.
     #[prost(bytes = "vec", tag = "2")]
     pub receipt: ::prost::alloc::vec::Vec<u8>,
-    /// Where it belongs. Always present; the store's own receipts have the operation id of the
-    /// intent.
+    /// Where it belongs. Present unless it was erased; the store's own receipts about an operation
+    /// have the operation id of the intent.
     #[prost(message, optional, tag = "3")]
     pub routing: ::core::option::Option<Routing>,
-    /// The SPIFFE id of the service that wrote it.
+    /// The SPIFFE id of the service that wrote it. Empty if it was erased.
     #[prost(string, tag = "4")]
     pub writer: ::prost::alloc::string::String,
     /// Whose word the receipt is.
@@ -278,9 +283,27 @@ pub struct RecordedReceipt {
     /// When it became durable, by the store's clock, UTC. Always present.
     #[prost(message, optional, tag = "6")]
     pub recorded_at: ::core::option::Option<::prost_types::Timestamp>,
-    /// The salt of its entry: 32 bytes.
+    /// The salt of its entry: 32 bytes. Empty if it was erased.
     #[prost(bytes = "vec", tag = "7")]
     pub salt: ::prost::alloc::vec::Vec<u8>,
+    /// Present exactly if the receipt was erased: then nothing else is but its place and the time of
+    /// its recording.
+    #[prost(message, optional, tag = "8")]
+    pub tombstone: ::core::option::Option<Tombstone>,
+}
+/// What is left of a receipt that was erased. The tree of the log and all proofs stay valid.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct Tombstone {
+    /// The entry in the log: 33 bytes.
+    #[prost(bytes = "vec", tag = "1")]
+    pub leaf: ::prost::alloc::vec::Vec<u8>,
+    /// When the receipt was erased, by the store's clock, UTC. Always present.
+    #[prost(message, optional, tag = "2")]
+    pub erased_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// The retention class that the receipt had.
+    #[prost(string, tag = "3")]
+    pub retention_class: ::prost::alloc::string::String,
 }
 /// Asks for a check of a log.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -295,6 +318,9 @@ pub struct VerifyLogResponse {
     /// How many entries verified, counted from the first.
     #[prost(uint64, tag = "1")]
     pub checked_entries: u64,
+    /// How many of the entries that verified are tombstones.
+    #[prost(uint64, tag = "4")]
+    pub erased_entries: u64,
     /// What the check found. Always present.
     #[prost(oneof = "verify_log_response::Result", tags = "2, 3")]
     pub result: ::core::option::Option<verify_log_response::Result>,
@@ -318,10 +344,12 @@ pub struct LogFault {
     /// The place of the entry at fault; the first is 1.
     #[prost(uint64, tag = "1")]
     pub sequence: u64,
-    /// A stable code: `RECEIPT_LOG_INVALID_ENTRY` (record, leaf and tile do not agree),
-    /// `RECEIPT_LOG_TRUNCATED` (an entry or a tile is missing), `RECEIPT_LOG_REWRITE` (the tree does
-    /// not lead to the checkpoint, or its signature is not the log's), `RECEIPT_LOG_UNANCHORED_SUFFIX`
-    /// (an entry behind the checkpoint), `RECEIPT_REPLAY_CONFLICT`, or a code of the receipt itself.
+    /// A stable code: `RECEIPT_LOG_INVALID_ENTRY` (record, leaf and tile do not agree, or the record
+    /// cannot be opened), `RECEIPT_LOG_TRUNCATED` (an entry or a tile is missing),
+    /// `RECEIPT_LOG_REWRITE` (the tree does not lead to the checkpoint or go on from the pin, or the
+    /// signature of one is not the log's), `RECEIPT_LOG_ROLLBACK` (the log ends before its pin),
+    /// `RECEIPT_LOG_UNANCHORED_SUFFIX` (an entry behind the checkpoint), `RECEIPT_REPLAY_CONFLICT`, or
+    /// a code of the receipt itself.
     #[prost(string, tag = "2")]
     pub code: ::prost::alloc::string::String,
 }
@@ -409,7 +437,10 @@ pub mod receipt_service_client {
     use tonic::codegen::*;
     /// Keeps the append-only log of receipts.
     ///
-    /// Callers: every service as a writer; gateway, console and auditors as readers.
+    /// Callers: every service as a writer; as readers, those of the table of readers. Each of them has a
+    /// role for a tenant, and sees what the role covers: an auditor all of the tenant's receipts, a subject
+    /// those with its own tag, a writer those that it wrote, a requester the ones whose actor it
+    /// names. For a reader, what its role does not cover does not exist.
     #[derive(Debug, Clone)]
     pub struct ReceiptServiceClient<T> {
         inner: tonic::client::Grpc<T>,
@@ -528,6 +559,7 @@ pub mod receipt_service_client {
         ///   operation
         /// - ALREADY_EXISTS: `OPERATION_CONFLICT`, when the operation id was used with other content
         /// - ALREADY_EXISTS: `RECEIPT_REPLAY_CONFLICT`, when the bundle was consumed before
+        /// - NOT_FOUND: `RECEIPT_ERASED`, when it is a repeat and the receipt was erased since
         pub async fn append(
             &mut self,
             request: impl tonic::IntoRequest<super::AppendRequest>,
@@ -563,6 +595,7 @@ pub mod receipt_service_client {
         /// - FAILED_PRECONDITION: `BUNDLE_UNSETTLED`, when an earlier operation about the bundle that the
         ///   members name is indeterminate
         /// - ALREADY_EXISTS: `OPERATION_CONFLICT`, when the operation id was used with other content
+        /// - NOT_FOUND: `RECEIPT_ERASED`, when it is a repeat and the receipt was erased since
         pub async fn begin(
             &mut self,
             request: impl tonic::IntoRequest<super::BeginRequest>,
@@ -593,6 +626,7 @@ pub mod receipt_service_client {
         ///   another value
         /// - ALREADY_EXISTS: `OPERATION_CONFLICT`, when the intent was settled with other content
         /// - ALREADY_EXISTS: `RECEIPT_REPLAY_CONFLICT`, when the bundle was consumed before
+        /// - NOT_FOUND: `RECEIPT_ERASED`, when it is a repeat and the receipt was erased since
         pub async fn complete(
             &mut self,
             request: impl tonic::IntoRequest<super::CompleteRequest>,
@@ -637,7 +671,8 @@ pub mod receipt_service_client {
         ///
         /// Callers: readers. Errors beside those of the file:
         ///
-        /// - NOT_FOUND: `RECEIPT_NOT_FOUND`, also for a receipt of another tenant
+        /// - NOT_FOUND: `RECEIPT_NOT_FOUND`, also for a receipt that the caller's role does not cover
+        /// - NOT_FOUND: `RECEIPT_ERASED`, to an auditor, when only its tombstone is left
         pub async fn get_receipt(
             &mut self,
             request: impl tonic::IntoRequest<super::GetReceiptRequest>,
@@ -657,9 +692,11 @@ pub mod receipt_service_client {
             ));
             self.inner.unary(req, path, codec).await
         }
-        /// Lists a tenant's receipts in the order of the log. All filters given must match.
+        /// Lists a tenant's receipts in the order of the log. All filters given must match. Tombstones are
+        /// listed to auditors who give no filter but times. Few searches run at once, and few may wait:
+        /// further ones are refused with `RATE_LIMITED`.
         ///
-        /// Callers: readers.
+        /// Callers: readers, but for requesters, who find an empty list.
         pub async fn list_receipts(
             &mut self,
             request: impl tonic::IntoRequest<super::ListReceiptsRequest>,
@@ -680,9 +717,10 @@ pub mod receipt_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Checks the whole log of a tenant: every receipt against its leaf, every tile, and that they
-        /// lead to the signed checkpoint. It stops at the first fault. A fault is an answer, not an error.
+        /// lead to the signed checkpoint and to its pin. It stops at the first fault. A fault is an answer,
+        /// not an error, also when a record cannot be opened.
         ///
-        /// Callers: auditors and operators.
+        /// Callers: readers; for all but auditors of the tenant there is no log.
         pub async fn verify_log(
             &mut self,
             request: impl tonic::IntoRequest<super::VerifyLogRequest>,
@@ -741,6 +779,7 @@ pub mod receipt_service_server {
         ///   operation
         /// - ALREADY_EXISTS: `OPERATION_CONFLICT`, when the operation id was used with other content
         /// - ALREADY_EXISTS: `RECEIPT_REPLAY_CONFLICT`, when the bundle was consumed before
+        /// - NOT_FOUND: `RECEIPT_ERASED`, when it is a repeat and the receipt was erased since
         async fn append(
             &self,
             request: tonic::Request<super::AppendRequest>,
@@ -762,6 +801,7 @@ pub mod receipt_service_server {
         /// - FAILED_PRECONDITION: `BUNDLE_UNSETTLED`, when an earlier operation about the bundle that the
         ///   members name is indeterminate
         /// - ALREADY_EXISTS: `OPERATION_CONFLICT`, when the operation id was used with other content
+        /// - NOT_FOUND: `RECEIPT_ERASED`, when it is a repeat and the receipt was erased since
         async fn begin(
             &self,
             request: tonic::Request<super::BeginRequest>,
@@ -778,6 +818,7 @@ pub mod receipt_service_server {
         ///   another value
         /// - ALREADY_EXISTS: `OPERATION_CONFLICT`, when the intent was settled with other content
         /// - ALREADY_EXISTS: `RECEIPT_REPLAY_CONFLICT`, when the bundle was consumed before
+        /// - NOT_FOUND: `RECEIPT_ERASED`, when it is a repeat and the receipt was erased since
         async fn complete(
             &self,
             request: tonic::Request<super::CompleteRequest>,
@@ -794,22 +835,26 @@ pub mod receipt_service_server {
         ///
         /// Callers: readers. Errors beside those of the file:
         ///
-        /// - NOT_FOUND: `RECEIPT_NOT_FOUND`, also for a receipt of another tenant
+        /// - NOT_FOUND: `RECEIPT_NOT_FOUND`, also for a receipt that the caller's role does not cover
+        /// - NOT_FOUND: `RECEIPT_ERASED`, to an auditor, when only its tombstone is left
         async fn get_receipt(
             &self,
             request: tonic::Request<super::GetReceiptRequest>,
         ) -> std::result::Result<tonic::Response<super::GetReceiptResponse>, tonic::Status>;
-        /// Lists a tenant's receipts in the order of the log. All filters given must match.
+        /// Lists a tenant's receipts in the order of the log. All filters given must match. Tombstones are
+        /// listed to auditors who give no filter but times. Few searches run at once, and few may wait:
+        /// further ones are refused with `RATE_LIMITED`.
         ///
-        /// Callers: readers.
+        /// Callers: readers, but for requesters, who find an empty list.
         async fn list_receipts(
             &self,
             request: tonic::Request<super::ListReceiptsRequest>,
         ) -> std::result::Result<tonic::Response<super::ListReceiptsResponse>, tonic::Status>;
         /// Checks the whole log of a tenant: every receipt against its leaf, every tile, and that they
-        /// lead to the signed checkpoint. It stops at the first fault. A fault is an answer, not an error.
+        /// lead to the signed checkpoint and to its pin. It stops at the first fault. A fault is an answer,
+        /// not an error, also when a record cannot be opened.
         ///
-        /// Callers: auditors and operators.
+        /// Callers: readers; for all but auditors of the tenant there is no log.
         async fn verify_log(
             &self,
             request: tonic::Request<super::VerifyLogRequest>,
@@ -817,7 +862,10 @@ pub mod receipt_service_server {
     }
     /// Keeps the append-only log of receipts.
     ///
-    /// Callers: every service as a writer; gateway, console and auditors as readers.
+    /// Callers: every service as a writer; as readers, those of the table of readers. Each of them has a
+    /// role for a tenant, and sees what the role covers: an auditor all of the tenant's receipts, a subject
+    /// those with its own tag, a writer those that it wrote, a requester the ones whose actor it
+    /// names. For a reader, what its role does not cover does not exist.
     #[derive(Debug)]
     pub struct ReceiptServiceServer<T> {
         inner: Arc<T>,
@@ -1237,6 +1285,657 @@ pub mod receipt_service_server {
         const NAME: &'static str = SERVICE_NAME;
     }
 }
+/// What a hold covers.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct HoldTarget {
+    /// Which receipts of the tenant. Required.
+    #[prost(oneof = "hold_target::Target", tags = "1, 2, 3, 4")]
+    pub target: ::core::option::Option<hold_target::Target>,
+}
+/// Nested message and enum types in `HoldTarget`.
+pub mod hold_target {
+    /// Which receipts of the tenant. Required.
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Target {
+        /// All; always true.
+        #[prost(bool, tag = "1")]
+        WholeTenant(bool),
+        /// Those with this subject tag: 43 characters of unpadded base64url.
+        #[prost(string, tag = "2")]
+        SubjectTag(::prost::alloc::string::String),
+        /// Those about this bundle, by its URN.
+        #[prost(string, tag = "3")]
+        BundleRef(::prost::alloc::string::String),
+        /// This one, by its URN.
+        #[prost(string, tag = "4")]
+        ReceiptRef(::prost::alloc::string::String),
+    }
+}
+/// A legal hold.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Hold {
+    /// Its id: `urn:cl:hold:` and the UUID of the operation that placed it.
+    #[prost(string, tag = "1")]
+    pub hold_id: ::prost::alloc::string::String,
+    /// What it covers. Always present.
+    #[prost(message, optional, tag = "2")]
+    pub target: ::core::option::Option<HoldTarget>,
+    /// Why, as a lowercase dotted name of at most 64 characters, e.g. `litigation.2030-17`.
+    #[prost(string, tag = "3")]
+    pub reason: ::prost::alloc::string::String,
+    /// The SPIFFE id of the operator who placed it.
+    #[prost(string, tag = "4")]
+    pub placed_by: ::prost::alloc::string::String,
+    /// When, by the store's clock, UTC. Always present.
+    #[prost(message, optional, tag = "5")]
+    pub placed_at: ::core::option::Option<::prost_types::Timestamp>,
+}
+/// Asks for a hold.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PlaceHoldRequest {
+    /// The tenant of the receipts: 1 to 63 characters of `a-z`, `0-9` and `-`.
+    #[prost(string, tag = "1")]
+    pub tenant: ::prost::alloc::string::String,
+    /// What to hold. Required.
+    #[prost(message, optional, tag = "2")]
+    pub target: ::core::option::Option<HoldTarget>,
+    /// Why: a lowercase dotted name of at most 64 characters. It stands in a receipt, so it names no
+    /// person.
+    #[prost(string, tag = "3")]
+    pub reason: ::prost::alloc::string::String,
+    /// The operation's id, `urn:cl:operation:` and a UUIDv7, made by the caller. A retry repeats it.
+    #[prost(string, tag = "4")]
+    pub operation_id: ::prost::alloc::string::String,
+}
+/// Answers a hold.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PlaceHoldResponse {
+    /// The id of the hold.
+    #[prost(string, tag = "1")]
+    pub hold_id: ::prost::alloc::string::String,
+    /// The entry of its receipt. Always present.
+    #[prost(message, optional, tag = "2")]
+    pub entry: ::core::option::Option<LogEntry>,
+}
+/// Asks for the end of a hold.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReleaseHoldRequest {
+    /// The tenant of the hold.
+    #[prost(string, tag = "1")]
+    pub tenant: ::prost::alloc::string::String,
+    /// The hold's id.
+    #[prost(string, tag = "2")]
+    pub hold_id: ::prost::alloc::string::String,
+    /// Why, as for `PlaceHold`.
+    #[prost(string, tag = "3")]
+    pub reason: ::prost::alloc::string::String,
+    /// The operation's id, as for `PlaceHold`.
+    #[prost(string, tag = "4")]
+    pub operation_id: ::prost::alloc::string::String,
+}
+/// Answers the end of a hold.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReleaseHoldResponse {
+    /// The entry of its receipt. Always present.
+    #[prost(message, optional, tag = "1")]
+    pub entry: ::core::option::Option<LogEntry>,
+}
+/// Asks for the holds of a tenant.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListHoldsRequest {
+    /// The tenant.
+    #[prost(string, tag = "1")]
+    pub tenant: ::prost::alloc::string::String,
+}
+/// The holds of a tenant.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListHoldsResponse {
+    /// All of them, the oldest first; at most 256.
+    #[prost(message, repeated, tag = "1")]
+    pub holds: ::prost::alloc::vec::Vec<Hold>,
+}
+/// Asks for an erasure.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct EraseReceiptsRequest {
+    /// The tenant of the receipts.
+    #[prost(string, tag = "1")]
+    pub tenant: ::prost::alloc::string::String,
+    /// Whose receipts: 43 characters of unpadded base64url.
+    #[prost(string, tag = "2")]
+    pub subject_tag: ::prost::alloc::string::String,
+    /// Why, as for `PlaceHold`.
+    #[prost(string, tag = "3")]
+    pub reason: ::prost::alloc::string::String,
+}
+/// Answers an erasure.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct EraseReceiptsResponse {
+    /// How many receipts this call erased.
+    #[prost(uint64, tag = "1")]
+    pub erased: u64,
+    /// How many stay because a hold covers them.
+    #[prost(uint64, tag = "2")]
+    pub held: u64,
+}
+/// Generated client implementations.
+pub mod receipt_admin_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value
+    )]
+    use tonic::codegen::http::Uri;
+    use tonic::codegen::*;
+    /// Decides which receipts stay longer than their retention, and which go before its end.
+    ///
+    /// Each change leaves a receipt of its own in the log of the tenant, in the same commit.
+    ///
+    /// Callers: operators.
+    #[derive(Debug, Clone)]
+    pub struct ReceiptAdminServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl ReceiptAdminServiceClient<tonic::transport::Channel> {
+        /// Attempt to create a new client by connecting to a given endpoint.
+        pub async fn connect<D>(dst: D) -> Result<Self, tonic::transport::Error>
+        where
+            D: TryInto<tonic::transport::Endpoint>,
+            D::Error: Into<StdError>,
+        {
+            let conn = tonic::transport::Endpoint::new(dst)?.connect().await?;
+            Ok(Self::new(conn))
+        }
+    }
+    impl<T> ReceiptAdminServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> ReceiptAdminServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                    http::Request<tonic::body::Body>,
+                    Response = http::Response<
+                        <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                    >,
+                >,
+            <T as tonic::codegen::Service<http::Request<tonic::body::Body>>>::Error:
+                Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            ReceiptAdminServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// Puts a hold on receipts: while it is there, nothing that it covers is erased, neither by the end
+        /// of its retention nor by `EraseReceipts`. A repeat with the same operation id and content
+        /// returns the same hold.
+        ///
+        /// Errors beside those of the file:
+        ///
+        /// - NOT_FOUND: `RECEIPT_NOT_FOUND` or `RECEIPT_ERASED`, when one receipt is to be held and is not
+        ///   there
+        /// - FAILED_PRECONDITION: `TOO_MANY_HOLDS`, when the tenant has 256 holds
+        /// - ALREADY_EXISTS: `OPERATION_CONFLICT`, when the operation id was used with other content
+        pub async fn place_hold(
+            &mut self,
+            request: impl tonic::IntoRequest<super::PlaceHoldRequest>,
+        ) -> std::result::Result<tonic::Response<super::PlaceHoldResponse>, tonic::Status> {
+            self.inner.ready().await.map_err(|e| {
+                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
+            })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/contextlayer.receipt.v1.ReceiptAdminService/PlaceHold",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new(
+                "contextlayer.receipt.v1.ReceiptAdminService",
+                "PlaceHold",
+            ));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Ends a hold. What no other hold covers goes when its retention ends, or has ended. A repeat
+        /// with the same operation id and content returns the same entry.
+        ///
+        /// Errors beside those of the file:
+        ///
+        /// - NOT_FOUND: `HOLD_NOT_FOUND`, also for a hold of another tenant
+        /// - ALREADY_EXISTS: `OPERATION_CONFLICT`, when the operation id was used with other content
+        pub async fn release_hold(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ReleaseHoldRequest>,
+        ) -> std::result::Result<tonic::Response<super::ReleaseHoldResponse>, tonic::Status>
+        {
+            self.inner.ready().await.map_err(|e| {
+                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
+            })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/contextlayer.receipt.v1.ReceiptAdminService/ReleaseHold",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new(
+                "contextlayer.receipt.v1.ReceiptAdminService",
+                "ReleaseHold",
+            ));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lists all holds of a tenant, the oldest first.
+        pub async fn list_holds(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListHoldsRequest>,
+        ) -> std::result::Result<tonic::Response<super::ListHoldsResponse>, tonic::Status> {
+            self.inner.ready().await.map_err(|e| {
+                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
+            })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/contextlayer.receipt.v1.ReceiptAdminService/ListHolds",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new(
+                "contextlayer.receipt.v1.ReceiptAdminService",
+                "ListHolds",
+            ));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Erases all receipts of a subject that are recorded by now and that no hold covers. It works in
+        /// batches: after an error some may be erased, and a repeat goes on.
+        pub async fn erase_receipts(
+            &mut self,
+            request: impl tonic::IntoRequest<super::EraseReceiptsRequest>,
+        ) -> std::result::Result<tonic::Response<super::EraseReceiptsResponse>, tonic::Status>
+        {
+            self.inner.ready().await.map_err(|e| {
+                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
+            })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/contextlayer.receipt.v1.ReceiptAdminService/EraseReceipts",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new(
+                "contextlayer.receipt.v1.ReceiptAdminService",
+                "EraseReceipts",
+            ));
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
+/// Generated server implementations.
+pub mod receipt_admin_service_server {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value
+    )]
+    use tonic::codegen::*;
+    /// Generated trait containing gRPC methods that should be implemented for use with ReceiptAdminServiceServer.
+    #[async_trait]
+    pub trait ReceiptAdminService: std::marker::Send + std::marker::Sync + 'static {
+        /// Puts a hold on receipts: while it is there, nothing that it covers is erased, neither by the end
+        /// of its retention nor by `EraseReceipts`. A repeat with the same operation id and content
+        /// returns the same hold.
+        ///
+        /// Errors beside those of the file:
+        ///
+        /// - NOT_FOUND: `RECEIPT_NOT_FOUND` or `RECEIPT_ERASED`, when one receipt is to be held and is not
+        ///   there
+        /// - FAILED_PRECONDITION: `TOO_MANY_HOLDS`, when the tenant has 256 holds
+        /// - ALREADY_EXISTS: `OPERATION_CONFLICT`, when the operation id was used with other content
+        async fn place_hold(
+            &self,
+            request: tonic::Request<super::PlaceHoldRequest>,
+        ) -> std::result::Result<tonic::Response<super::PlaceHoldResponse>, tonic::Status>;
+        /// Ends a hold. What no other hold covers goes when its retention ends, or has ended. A repeat
+        /// with the same operation id and content returns the same entry.
+        ///
+        /// Errors beside those of the file:
+        ///
+        /// - NOT_FOUND: `HOLD_NOT_FOUND`, also for a hold of another tenant
+        /// - ALREADY_EXISTS: `OPERATION_CONFLICT`, when the operation id was used with other content
+        async fn release_hold(
+            &self,
+            request: tonic::Request<super::ReleaseHoldRequest>,
+        ) -> std::result::Result<tonic::Response<super::ReleaseHoldResponse>, tonic::Status>;
+        /// Lists all holds of a tenant, the oldest first.
+        async fn list_holds(
+            &self,
+            request: tonic::Request<super::ListHoldsRequest>,
+        ) -> std::result::Result<tonic::Response<super::ListHoldsResponse>, tonic::Status>;
+        /// Erases all receipts of a subject that are recorded by now and that no hold covers. It works in
+        /// batches: after an error some may be erased, and a repeat goes on.
+        async fn erase_receipts(
+            &self,
+            request: tonic::Request<super::EraseReceiptsRequest>,
+        ) -> std::result::Result<tonic::Response<super::EraseReceiptsResponse>, tonic::Status>;
+    }
+    /// Decides which receipts stay longer than their retention, and which go before its end.
+    ///
+    /// Each change leaves a receipt of its own in the log of the tenant, in the same commit.
+    ///
+    /// Callers: operators.
+    #[derive(Debug)]
+    pub struct ReceiptAdminServiceServer<T> {
+        inner: Arc<T>,
+        accept_compression_encodings: EnabledCompressionEncodings,
+        send_compression_encodings: EnabledCompressionEncodings,
+        max_decoding_message_size: Option<usize>,
+        max_encoding_message_size: Option<usize>,
+    }
+    impl<T> ReceiptAdminServiceServer<T> {
+        pub fn new(inner: T) -> Self {
+            Self::from_arc(Arc::new(inner))
+        }
+        pub fn from_arc(inner: Arc<T>) -> Self {
+            Self {
+                inner,
+                accept_compression_encodings: Default::default(),
+                send_compression_encodings: Default::default(),
+                max_decoding_message_size: None,
+                max_encoding_message_size: None,
+            }
+        }
+        pub fn with_interceptor<F>(inner: T, interceptor: F) -> InterceptedService<Self, F>
+        where
+            F: tonic::service::Interceptor,
+        {
+            InterceptedService::new(Self::new(inner), interceptor)
+        }
+        /// Enable decompressing requests with the given encoding.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.accept_compression_encodings.enable(encoding);
+            self
+        }
+        /// Compress responses with the given encoding, if the client supports it.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.send_compression_encodings.enable(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.max_decoding_message_size = Some(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.max_encoding_message_size = Some(limit);
+            self
+        }
+    }
+    impl<T, B> tonic::codegen::Service<http::Request<B>> for ReceiptAdminServiceServer<T>
+    where
+        T: ReceiptAdminService,
+        B: Body + std::marker::Send + 'static,
+        B::Error: Into<StdError> + std::marker::Send + 'static,
+    {
+        type Response = http::Response<tonic::body::Body>;
+        type Error = std::convert::Infallible;
+        type Future = BoxFuture<Self::Response, Self::Error>;
+        fn poll_ready(
+            &mut self,
+            _cx: &mut Context<'_>,
+        ) -> Poll<std::result::Result<(), Self::Error>> {
+            Poll::Ready(Ok(()))
+        }
+        fn call(&mut self, req: http::Request<B>) -> Self::Future {
+            match req.uri().path() {
+                "/contextlayer.receipt.v1.ReceiptAdminService/PlaceHold" => {
+                    #[allow(non_camel_case_types)]
+                    struct PlaceHoldSvc<T: ReceiptAdminService>(pub Arc<T>);
+                    impl<T: ReceiptAdminService>
+                        tonic::server::UnaryService<super::PlaceHoldRequest> for PlaceHoldSvc<T>
+                    {
+                        type Response = super::PlaceHoldResponse;
+                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::PlaceHoldRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ReceiptAdminService>::place_hold(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = PlaceHoldSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/contextlayer.receipt.v1.ReceiptAdminService/ReleaseHold" => {
+                    #[allow(non_camel_case_types)]
+                    struct ReleaseHoldSvc<T: ReceiptAdminService>(pub Arc<T>);
+                    impl<T: ReceiptAdminService>
+                        tonic::server::UnaryService<super::ReleaseHoldRequest>
+                        for ReleaseHoldSvc<T>
+                    {
+                        type Response = super::ReleaseHoldResponse;
+                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ReleaseHoldRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ReceiptAdminService>::release_hold(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ReleaseHoldSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/contextlayer.receipt.v1.ReceiptAdminService/ListHolds" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListHoldsSvc<T: ReceiptAdminService>(pub Arc<T>);
+                    impl<T: ReceiptAdminService>
+                        tonic::server::UnaryService<super::ListHoldsRequest> for ListHoldsSvc<T>
+                    {
+                        type Response = super::ListHoldsResponse;
+                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListHoldsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ReceiptAdminService>::list_holds(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListHoldsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/contextlayer.receipt.v1.ReceiptAdminService/EraseReceipts" => {
+                    #[allow(non_camel_case_types)]
+                    struct EraseReceiptsSvc<T: ReceiptAdminService>(pub Arc<T>);
+                    impl<T: ReceiptAdminService>
+                        tonic::server::UnaryService<super::EraseReceiptsRequest>
+                        for EraseReceiptsSvc<T>
+                    {
+                        type Response = super::EraseReceiptsResponse;
+                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::EraseReceiptsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ReceiptAdminService>::erase_receipts(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = EraseReceiptsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                _ => Box::pin(async move {
+                    let mut response = http::Response::new(tonic::body::Body::default());
+                    let headers = response.headers_mut();
+                    headers.insert(
+                        tonic::Status::GRPC_STATUS,
+                        (tonic::Code::Unimplemented as i32).into(),
+                    );
+                    headers.insert(
+                        http::header::CONTENT_TYPE,
+                        tonic::metadata::GRPC_CONTENT_TYPE,
+                    );
+                    Ok(response)
+                }),
+            }
+        }
+    }
+    impl<T> Clone for ReceiptAdminServiceServer<T> {
+        fn clone(&self) -> Self {
+            let inner = self.inner.clone();
+            Self {
+                inner,
+                accept_compression_encodings: self.accept_compression_encodings,
+                send_compression_encodings: self.send_compression_encodings,
+                max_decoding_message_size: self.max_decoding_message_size,
+                max_encoding_message_size: self.max_encoding_message_size,
+            }
+        }
+    }
+    /// Generated gRPC service name
+    pub const SERVICE_NAME: &str = "contextlayer.receipt.v1.ReceiptAdminService";
+    impl<T> tonic::server::NamedService for ReceiptAdminServiceServer<T> {
+        const NAME: &'static str = SERVICE_NAME;
+    }
+}
 /// Shows the length of what must stay hidden, never its bytes.
 impl ::core::fmt::Debug for AppendRequest {
     fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
@@ -1310,6 +2009,17 @@ impl ::core::fmt::Debug for RecordedReceipt {
             .field("attestation", &self.attestation())
             .field("recorded_at", &self.recorded_at)
             .field("salt", &format_args!("{} bytes", self.salt.len()))
+            .field("tombstone", &self.tombstone)
+            .finish()
+    }
+}
+/// Shows the length of what must stay hidden, never its bytes.
+impl ::core::fmt::Debug for Tombstone {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("Tombstone")
+            .field("leaf", &format_args!("{} bytes", self.leaf.len()))
+            .field("erased_at", &self.erased_at)
+            .field("retention_class", &self.retention_class)
             .finish()
     }
 }

@@ -10,7 +10,7 @@ use super::super::recorded::{Recorded, Word};
 use super::OVERDUE;
 
 /// The operations of this deployment: what "set out to" do means, and what "did".
-const KNOWN: [(&str, &str, &str); 14] = [
+const KNOWN: [(&str, &str, &str); 17] = [
     (
         "vault.capture",
         "take source events into the vault",
@@ -77,6 +77,17 @@ const KNOWN: [(&str, &str, &str); 14] = [
         "ended bundles before their time",
     ),
     (BUNDLE_CONSUME, "open a bundle", "opened a bundle"),
+    (
+        "receipts.hold",
+        "put receipts on hold",
+        "put receipts on hold",
+    ),
+    (
+        "receipts.release",
+        "end a hold on receipts",
+        "ended a hold on receipts",
+    ),
+    ("receipts.erase", "erase receipts", "erased receipts"),
 ];
 
 /// A receipt, its contents checked.
@@ -326,6 +337,7 @@ mod tests {
             text: record.text().to_owned(),
             receipt: record.into_value(),
             salt: Salt::new([7; 32]),
+            subject_tag: None,
         };
         let (receipt, _) = check_receipt(&recorded).unwrap();
         Facts::new(&recorded, &receipt).sentences()

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::AddAssign;
 use std::sync::Arc;
 
+use cl_receipt_store::core::routing::Tenant;
 use cl_tlog::{ProofFile, Prover, SignedCheckpoint, Tile, TilePath};
 use cl_wire::receipt::v1::receipt_service_server::ReceiptService;
 use cl_wire::receipt::v1::verify_log_response::Result as Verdict;
@@ -278,7 +279,8 @@ async fn check_forks(
         let reader = store.service.reader.clone();
         let tiles = |tile: Tile| {
             let path = TilePath::Hashes(tile).to_string();
-            reader.file(tenant, &path).map(|found| {
+            let tenant = Tenant::parse(tenant).unwrap();
+            reader.file(&tenant, &path).map(|found| {
                 found.map(|file| match file {
                     cl_receipt_store::http::File::Tile(bytes) => bytes,
                     cl_receipt_store::http::File::Checkpoint(_) => panic!("not a tile"),

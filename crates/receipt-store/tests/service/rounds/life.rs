@@ -11,12 +11,16 @@ use cl_kv::Engine;
 use cl_model::leaf;
 use cl_receipt_store::check::Inconsistent;
 use cl_receipt_store::core::command::{Command, Rules};
+use cl_receipt_store::core::readers::Readers;
+use cl_receipt_store::core::retention::Retention;
+use cl_receipt_store::core::routing::Tenant;
 use cl_receipt_store::core::writers::Writers;
 use cl_receipt_store::cosigning::Cosigning;
 use cl_receipt_store::error::Error;
 use cl_receipt_store::grpc::Service;
 use cl_receipt_store::http::File;
 use cl_receipt_store::pin::Pin;
+use cl_receipt_store::readers::ReadersFile;
 use cl_receipt_store::{BuildError, Deps, open_store, start};
 use cl_tlog::SignedCheckpoint;
 
@@ -24,7 +28,8 @@ use super::schedule::{CLOCK_MS, Call, Heard, Random, TENANTS};
 use crate::failpoints::{Failing, FailingPin, Failpoints};
 use crate::pki::id;
 use crate::support::{
-    START_MS, STORE, TRUST_DOMAIN, WRITERS, log_key, telemetry, try_sealed, within,
+    READERS, RETENTION, START_MS, STORE, TRUST_DOMAIN, WRITERS, log_key, telemetry, try_sealed,
+    within,
 };
 
 /// Longer than any round: deadlines are looked at by calls alone, so that a seed fixes all steps.
@@ -75,12 +80,16 @@ impl Store {
                 own_id: id(STORE).parse().unwrap(),
                 writers: Writers::parse(WRITERS.as_bytes()).unwrap(),
             },
+            readers: ReadersFile::fixed(Readers::parse(READERS.as_bytes()).unwrap()),
+            retention: Arc::new(Retention::parse(RETENTION.as_bytes()).unwrap()),
             clock: injected,
             ids,
             meter: telemetry().meter(),
             shutdown: shutdown.clone(),
             tasks: Tasks::new(shutdown.clone()),
             sweep_interval: NO_SWEEP,
+            retention_interval: NO_SWEEP,
+            max_clock_step: NO_SWEEP,
         })?;
         Ok(Self {
             service: Arc::new(service),
@@ -120,7 +129,10 @@ impl Store {
     /// Reads the checkpoint of a log, if there is one to be had.
     pub(crate) async fn checkpoint(&self, tenant: &'static str) -> Option<String> {
         let reader = self.service.reader.clone();
-        let file = tokio::task::spawn_blocking(move || reader.file(tenant, "checkpoint"));
+        let file = tokio::task::spawn_blocking(move || {
+            let tenant = Tenant::parse(tenant).unwrap();
+            reader.file(&tenant, "checkpoint")
+        });
         match within("a read", file).await.unwrap() {
             Ok(Some(File::Checkpoint(text))) => Some(text),
             Ok(_) | Err(Error::Unavailable(_) | Error::Unpinned(_)) => None,
