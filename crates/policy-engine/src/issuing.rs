@@ -21,6 +21,7 @@ use crate::outbox::Outbox;
 use crate::store::{
     Conclusion, RecordedDecision, RequestKey, Store, StoreError, StoredRequest, blocking,
 };
+use crate::watching::Changes;
 
 /// Time between two looks at what is outstanding.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -50,18 +51,25 @@ pub(crate) struct Issuing {
     issuer: Arc<dyn Issuer>,
     outbox: Arc<Outbox>,
     clock: Arc<dyn Clock>,
+    changes: Arc<Changes>,
     /// Requests that are asked for right now, so that a submission and a look do not meet.
     asked: Mutex<HashSet<String>>,
     calls: Counter<u64>,
 }
 
 impl Issuing {
-    pub(crate) fn new(deps: &Deps, outbox: Arc<Outbox>, issuer: Arc<dyn Issuer>) -> Self {
+    pub(crate) fn new(
+        deps: &Deps,
+        outbox: Arc<Outbox>,
+        issuer: Arc<dyn Issuer>,
+        changes: Arc<Changes>,
+    ) -> Self {
         Self {
             store: Arc::clone(&deps.store),
             issuer,
             outbox,
             clock: Arc::clone(&deps.clock),
+            changes,
             asked: Mutex::default(),
             calls: deps
                 .meter
@@ -204,6 +212,7 @@ impl Issuing {
             Err(StoreError::Conflict)
         })
         .await?;
+        self.changes.announce();
         Ok(())
     }
 

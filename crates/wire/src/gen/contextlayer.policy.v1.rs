@@ -70,6 +70,26 @@ pub struct GetRequestResponse {
     #[prost(message, optional, tag = "1")]
     pub status: ::core::option::Option<RequestStatus>,
 }
+/// Names the request to follow, and who follows.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WatchRequestRequest {
+    /// The tenant that the requester's credential belongs to.
+    #[prost(string, tag = "1")]
+    pub tenant: ::prost::alloc::string::String,
+    /// The request's URN, `urn:cl:request:` and the id.
+    #[prost(string, tag = "2")]
+    pub request_ref: ::prost::alloc::string::String,
+    /// What the gateway authenticated. Required.
+    #[prost(message, optional, tag = "3")]
+    pub facts: ::core::option::Option<AuthenticatedFacts>,
+}
+/// Says where a followed request stands.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WatchRequestResponse {
+    /// Where the request stands now. Always present.
+    #[prost(message, optional, tag = "1")]
+    pub status: ::core::option::Option<RequestStatus>,
+}
 /// Who the requester is, as the gateway established it from a token or a client certificate. The
 /// credential itself is never forwarded.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -218,6 +238,8 @@ pub enum RequestState {
     Failed = 4,
     /// The request or its decision ran out before it could be carried out. Final.
     Expired = 5,
+    /// A person took back what the decision granted. Final.
+    Revoked = 6,
 }
 impl RequestState {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -232,6 +254,7 @@ impl RequestState {
             Self::Issued => "REQUEST_STATE_ISSUED",
             Self::Failed => "REQUEST_STATE_FAILED",
             Self::Expired => "REQUEST_STATE_EXPIRED",
+            Self::Revoked => "REQUEST_STATE_REVOKED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -243,6 +266,7 @@ impl RequestState {
             "REQUEST_STATE_ISSUED" => Some(Self::Issued),
             "REQUEST_STATE_FAILED" => Some(Self::Failed),
             "REQUEST_STATE_EXPIRED" => Some(Self::Expired),
+            "REQUEST_STATE_REVOKED" => Some(Self::Revoked),
             _ => None,
         }
     }
@@ -400,6 +424,34 @@ pub mod policy_service_client {
             ));
             self.inner.unary(req, path, codec).await
         }
+        /// Follows a request of the principal in the facts: its status now, and again after each change,
+        /// until it is final, the call's deadline, ten minutes, or the engine's shutdown.
+        ///
+        /// Errors beside those of the package:
+        ///
+        /// - NOT_FOUND: `REQUEST_NOT_FOUND`, also for a request of another principal
+        /// - RESOURCE_EXHAUSTED: `TOO_MANY_WATCHERS` with `RetryInfo`
+        pub async fn watch_request(
+            &mut self,
+            request: impl tonic::IntoRequest<super::WatchRequestRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::WatchRequestResponse>>,
+            tonic::Status,
+        > {
+            self.inner.ready().await.map_err(|e| {
+                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
+            })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/contextlayer.policy.v1.PolicyService/WatchRequest",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new(
+                "contextlayer.policy.v1.PolicyService",
+                "WatchRequest",
+            ));
+            self.inner.server_streaming(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -445,6 +497,22 @@ pub mod policy_service_server {
             &self,
             request: tonic::Request<super::GetRequestRequest>,
         ) -> std::result::Result<tonic::Response<super::GetRequestResponse>, tonic::Status>;
+        /// Server streaming response type for the WatchRequest method.
+        type WatchRequestStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::WatchRequestResponse, tonic::Status>,
+            > + std::marker::Send
+            + 'static;
+        /// Follows a request of the principal in the facts: its status now, and again after each change,
+        /// until it is final, the call's deadline, ten minutes, or the engine's shutdown.
+        ///
+        /// Errors beside those of the package:
+        ///
+        /// - NOT_FOUND: `REQUEST_NOT_FOUND`, also for a request of another principal
+        /// - RESOURCE_EXHAUSTED: `TOO_MANY_WATCHERS` with `RetryInfo`
+        async fn watch_request(
+            &self,
+            request: tonic::Request<super::WatchRequestRequest>,
+        ) -> std::result::Result<tonic::Response<Self::WatchRequestStream>, tonic::Status>;
     }
     /// Decides context requests and owns their state (spec 9).
     ///
@@ -598,6 +666,50 @@ pub mod policy_service_server {
                                 max_encoding_message_size,
                             );
                         let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/contextlayer.policy.v1.PolicyService/WatchRequest" => {
+                    #[allow(non_camel_case_types)]
+                    struct WatchRequestSvc<T: PolicyService>(pub Arc<T>);
+                    impl<T: PolicyService>
+                        tonic::server::ServerStreamingService<super::WatchRequestRequest>
+                        for WatchRequestSvc<T>
+                    {
+                        type Response = super::WatchRequestResponse;
+                        type ResponseStream = T::WatchRequestStream;
+                        type Future =
+                            BoxFuture<tonic::Response<Self::ResponseStream>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::WatchRequestRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as PolicyService>::watch_request(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = WatchRequestSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.server_streaming(method, req).await;
                         Ok(res)
                     };
                     Box::pin(fut)
