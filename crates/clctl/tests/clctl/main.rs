@@ -7,6 +7,7 @@
     reason = "tests"
 )]
 
+mod approvers;
 mod exchange;
 mod explained;
 mod exported;

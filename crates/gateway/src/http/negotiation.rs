@@ -158,7 +158,7 @@ mod tests {
         let of = |values: &[&'static str]| {
             let mut headers = HeaderMap::new();
             for value in values {
-                headers.append(PREFER, http::HeaderValue::from_static(value));
+                headers.append(PREFER, HeaderValue::from_static(value));
             }
             wait(&headers).map(Wait::seconds)
         };

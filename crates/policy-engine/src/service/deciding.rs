@@ -144,7 +144,7 @@ impl PolicyEngine {
     }
 }
 
-fn approval_fact<'a>(approved: Option<&'a Approved>) -> Vec<(&'static str, &'a str)> {
+fn approval_fact(approved: Option<&Approved>) -> Vec<(&'static str, &str)> {
     let approved = approved.into_iter();
     approved
         .map(|approved| ("approval_ref", approved.document().id.as_str()))

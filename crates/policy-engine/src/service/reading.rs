@@ -200,7 +200,7 @@ impl PolicyEngine {
     async fn recorded(&self, pending: &Pending) -> Result<RecordedDecision, Error> {
         let (tenant, id) = (pending.key.tenant.clone(), pending.decision_id.clone());
         let read = blocking(&self.store, move |store| store.decision(&tenant, &id));
-        Ok(read.await?.ok_or(Error::ApprovalNotFound)?)
+        read.await?.ok_or(Error::ApprovalNotFound)
     }
 
     /// At most `limit` decisions about a person's subjects, and where to go on.

@@ -95,7 +95,7 @@ async fn a_link_lets_one_passkey_in_and_not_for_long() {
         refusal(twice),
         refused(Code::AlreadyExists, "CREDENTIAL_EXISTS")
     );
-    world.clock.advance(1800_000);
+    world.clock.advance(1_800_000);
     assert_eq!(refusal(running.enrol(&other, &link, 7).await), closed);
     assert_eq!(running.credentials().await.len(), 1);
 }

@@ -218,7 +218,7 @@ async fn a_requester_or_an_approver_who_is_gone_is_refused() {
             .finish_answer(&person.session, &ceremony, signed, 2)
             .await;
         assert_eq!(refusal(finished), finish);
-        assert_eq!(reasons(&world), [finish.1.clone()]);
+        assert_eq!(reasons(&world), std::slice::from_ref(&finish.1));
         assert_eq!(refusal(running.begin_answer(answer).await), begin);
         assert!(world.receipts.of("policy.approve").is_empty());
     }
