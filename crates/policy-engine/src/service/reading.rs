@@ -257,12 +257,14 @@ impl PolicyEngine {
         let approved = approved.transpose().map_err(|_| StoreError::Corrupt)?;
         // A decision whose request has a newer one has ended with it.
         let stored = stored.filter(|stored| stored.decision_id == past.decision_id);
+        let is_newest = stored.is_some();
         let (state, conclusion) = match stored {
             None => (State::Decided, None),
             Some(stored) => (stored.standing.state, stored.conclusion),
         };
         let ends = decision.expires_at.instant();
-        let is_live = matches!(state, State::Decided | State::Issued) && ends > self.now();
+        let is_live =
+            is_newest && matches!(state, State::Decided | State::Issued) && ends > self.now();
         Ok(Some(ShownDecision {
             request: reread(recorded.request)?,
             is_active_grant: is_live && decision.decision.allows(),

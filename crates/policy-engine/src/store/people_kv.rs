@@ -23,7 +23,7 @@ use super::kept::{Kept, What};
 use super::kv::{KvStore, key};
 use super::people::{
     Answer, Ceremony, CeremonyId, Credential, CredentialState, Enrolment, Link, Past, Pending,
-    People, Queued, Revocation, Session, SignIn, Spent, Stored, Unrevoked,
+    People, Purpose, Queued, Revocation, Session, SignIn, Spent, Stored, Unrevoked,
 };
 use super::people_records as records;
 use super::{NewDecision, OutboxEntry, Place, RequestKey, StoreError, Use};
@@ -41,15 +41,21 @@ const QUEUE: Kind = Kind::new("queue");
 const HISTORY: Kind = Kind::new("history");
 const UNREVOKED: Kind = Kind::new("unrevoked");
 
-/// How long a ceremony is remembered after its end, so that a late answer learns why it is late.
-const CEREMONY_KEPT_SECONDS: u64 = 3600;
+/// How long the ceremony of an answer is remembered after its end, so that a late one learns why it is
+/// late, and a repeat what it did.
+const ANSWER_KEPT_SECONDS: u64 = 3600;
 
 impl People for KvStore {
     fn open_ceremony(&self, id: &CeremonyId, ceremony: &Ceremony) -> Result<(), StoreError> {
         let target = ceremony_key(id);
+        // Anybody may open a sign-in, so that leaves nothing behind.
+        let until = match ceremony.purpose {
+            Purpose::SignIn | Purpose::Enrol(_) => ceremony.expires_at,
+            Purpose::Answer(_) => ceremony.expires_at.plus_seconds(ANSWER_KEPT_SECONDS),
+        };
         let kept = Kept {
             what: What::Ceremony(*id),
-            until: ceremony.expires_at.plus_seconds(CEREMONY_KEPT_SECONDS),
+            until,
         };
         let changes = Changes::new()
             .require(&target, Precondition::Absent)
