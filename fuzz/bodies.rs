@@ -8,12 +8,14 @@
 )]
 
 use cl_model::anchor::{AnchorFile, AnchoredLog, log_id_of_path};
+use cl_model::artefact::{ApprovalDocument, Artefact};
 use cl_model::canonical;
 use cl_model::digest::Digest;
 use cl_model::envelope::{TrustedAuthority, VerifiedBundle};
 use cl_model::json::{self, Limits};
 use cl_model::key::{Seed, SigningKey};
 use cl_model::log::LogState;
+use cl_model::passkey::{AuthenticatorData, ClientData, CoseKey, RelyingParty, enrol};
 use cl_model::policy::Snapshot;
 use cl_model::scalar::KeyId;
 use cl_model::time::{Timestamp, UnixTime};
@@ -104,5 +106,29 @@ pub(crate) fn log_import(bytes: &[u8]) {
         let state = verified.expect("an anchored log verifies by itself");
         assert_eq!(opened.log().file_digest(), state.file_digest());
         assert_eq!(state.byte_length(), log.len() as u64);
+    }
+}
+
+/// What is read of an authenticator's bytes is read again from the same bytes, and never verifies
+/// with a key that signed nothing.
+pub(crate) fn passkey(bytes: &[u8]) {
+    let relying_party = RelyingParty::new("fuzz.example", vec!["https://fuzz.example".to_owned()]);
+    let relying_party = relying_party.expect("a relying party");
+    drop(ClientData::parse(bytes));
+    drop(AuthenticatorData::parse(bytes));
+    drop(ApprovalDocument::parse(bytes));
+    if let Ok(key) = CoseKey::parse(bytes) {
+        assert_eq!(key.as_bytes(), bytes);
+        let again = CoseKey::parse(key.as_bytes()).expect("the same key");
+        assert_eq!(again.as_bytes(), bytes);
+    }
+    if let Ok(artefact) = Artefact::parse(bytes) {
+        assert_eq!(artefact.to_bytes(), bytes);
+        drop(artefact.verify(&relying_party));
+    }
+    let client_data =
+        br#"{"type":"webauthn.create","challenge":"AAAA","origin":"https://fuzz.example"}"#;
+    if let Ok(made) = enrol(client_data, bytes, &[0; 3], &relying_party) {
+        assert!(!made.id.is_empty());
     }
 }

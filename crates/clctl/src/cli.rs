@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+use crate::approvers::{ApprovalsCommand, ApproversCommand};
 use crate::capture::CaptureCommand;
 use crate::certificates::CertificatesCommand;
 use crate::init::InitArgs;
@@ -22,7 +23,7 @@ Exit codes:
   2  wrong usage
   3  a process is not running, or cannot do its work now: try again
   4  not found
-  5  a receipt log, an export or a proof does not verify
+  5  a receipt log, an export, a proof or an approval does not verify
 `capture` ends as cl-capture does: with 3 if some items were refused.";
 
 /// Runs and inspects a Context Layer.
@@ -63,6 +64,12 @@ pub(crate) enum Command {
     /// Policy snapshots.
     #[command(subcommand)]
     Policy(PolicyCommand),
+    /// People who approve, and their passkeys.
+    #[command(subcommand)]
+    Approvers(ApproversCommand),
+    /// What people approved.
+    #[command(subcommand)]
+    Approvals(ApprovalsCommand),
     /// Hands native items to the vault.
     #[command(subcommand)]
     Capture(CaptureCommand),

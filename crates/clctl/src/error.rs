@@ -8,6 +8,7 @@ use cl_host::files::FileError;
 use cl_host::ids::NoRandomness;
 use cl_host::status::{OWN_CERTIFICATE_REFUSED, PEER_NOT_VERIFIED};
 use cl_host::tls::TlsError;
+use cl_model::artefact::InvalidArtefact;
 use cl_model::refusal::Refusal;
 use tonic::{Code, Status};
 
@@ -26,6 +27,12 @@ pub(crate) enum Error {
     TrustDomain,
     #[error(transparent)]
     File(#[from] FileError),
+    #[error("cannot read {}: {source}", path.display())]
+    Unreadable { path: PathBuf, source: io::Error },
+    #[error("the origins are not those of a console under the relying party id")]
+    RelyingParty,
+    #[error("the approval does not verify: {0}")]
+    Approval(#[from] InvalidArtefact),
     #[error("cannot write {}: {source}", path.display())]
     Write { path: PathBuf, source: io::Error },
     #[error("{} is not {expected}", path.display())]
@@ -211,6 +218,7 @@ impl Error {
             | Self::FolderExists { .. }
             | Self::NoHome { .. }
             | Self::File(_)
+            | Self::Unreadable { .. }
             | Self::Write { .. }
             | Self::Malformed { .. }
             | Self::Document { .. }
@@ -238,6 +246,7 @@ impl Error {
             } => 1,
             Self::TrustDomain
             | Self::KeysOfTwoLogs
+            | Self::RelyingParty
             | Self::Needs { .. }
             | Self::PortRange { .. } => 2,
             Self::NotUp
@@ -252,7 +261,7 @@ impl Error {
                 kind: Kind::NotFound,
                 ..
             } => 4,
-            Self::LogFault { .. } | Self::Unverified(_) => 5,
+            Self::LogFault { .. } | Self::Unverified(_) | Self::Approval(_) => 5,
         }
     }
 
@@ -262,7 +271,10 @@ impl Error {
             Self::HomeNotEmpty { .. } => "HOME_NOT_EMPTY",
             Self::NoHome { .. } => "HOME_NOT_FOUND",
             Self::TrustDomain => "TRUST_DOMAIN_INVALID",
-            Self::File(_) => "FILE_NOT_READ",
+            Self::File(_) | Self::Unreadable { .. } => "FILE_NOT_READ",
+            Self::RelyingParty => "RELYING_PARTY_INVALID",
+            Self::Approval(InvalidArtefact::Malformed) => "APPROVAL_ARTEFACT_MALFORMED",
+            Self::Approval(InvalidArtefact::Passkey(invalid)) => invalid.as_str(),
             Self::Write { .. } => "FILE_NOT_WRITTEN",
             Self::Malformed { .. } => "FILE_MALFORMED",
             Self::Document { refusal, .. } => refusal.code().as_str(),
@@ -341,7 +353,12 @@ impl Error {
             Self::Unverified(fault) => return fault.why.next().map(str::to_owned),
             Self::FolderExists { .. } => "name a folder that does not exist".to_owned(),
             Self::TrustDomain => "use a-z, 0-9 and . - _, at most 255 characters".to_owned(),
-            Self::File(_)
+            Self::RelyingParty => {
+                "name the console's domain, and origins such as https://console.example".to_owned()
+            }
+            Self::Approval(_) => "do not rely on it; ask for the decision to be shown again".to_owned(),
+            Self::Unreadable { .. }
+            | Self::File(_)
             | Self::Write { .. }
             | Self::Malformed { .. }
             | Self::Document { .. }

@@ -26,6 +26,7 @@
 
 #![deny(missing_docs)]
 
+mod approvers;
 mod capture;
 mod certificates;
 mod cli;
@@ -86,6 +87,8 @@ fn dispatch(command: Command, session: &Session) -> Result<(), Error> {
             Command::Certificates(command) => certificates::run(&command, session),
             Command::Token(command) => token::run(&command, session),
             Command::Policy(command) => policy::run(command, session).await,
+            Command::Approvers(command) => approvers::approvers(command, session).await,
+            Command::Approvals(command) => approvers::approvals(command, session).await,
             Command::Capture(command) => capture::run(&command, session),
             Command::Events(EventsCommand::List(args)) => owner::events(&args, session).await,
             Command::Claims(ClaimsCommand::List(args)) => owner::claims(&args, session).await,

@@ -41,6 +41,11 @@ impl Output {
         self.answer(document, || format!("{secret}\n"))
     }
 
+    /// A document whose bytes matter: as they are, in both forms.
+    pub(crate) fn exact(self, text: &str) -> Result<(), Error> {
+        write_out(&format!("{text}\n"))
+    }
+
     /// Says what goes on. Not a part of the answer.
     pub(crate) fn note(self, text: &str) {
         // Nobody is left to tell when stderr is closed.

@@ -9,6 +9,7 @@ use cl_host::client::{ClientLimits, PeerChannel, Target};
 use cl_host::files::{self, MAX_PUBLIC_BYTES};
 use cl_host::identity::{PeerId, SpiffeId};
 use cl_host::tls::Credentials;
+use cl_wire::policy::v1::approver_admin_service_client::ApproverAdminServiceClient;
 use cl_wire::policy::v1::policy_admin_service_client::PolicyAdminServiceClient;
 use cl_wire::receipt::v1::receipt_admin_service_client::ReceiptAdminServiceClient;
 use cl_wire::receipt::v1::receipt_service_client::ReceiptServiceClient;
@@ -31,6 +32,7 @@ use crate::processes::{GATEWAY, POLICY_ENGINE, Process, RECEIPT_STORE, VAULT};
 use crate::session::Session;
 
 pub(crate) type PolicyAdmin = PolicyAdminServiceClient<PeerChannel>;
+pub(crate) type ApproverAdmin = ApproverAdminServiceClient<PeerChannel>;
 pub(crate) type Receipts = ReceiptServiceClient<PeerChannel>;
 pub(crate) type ReceiptAdmin = ReceiptAdminServiceClient<PeerChannel>;
 pub(crate) type Owner = OwnerServiceClient<PeerChannel>;
@@ -47,6 +49,14 @@ pub(crate) fn policy_admin(session: &Session) -> Result<PolicyAdmin, Error> {
 pub(crate) fn policy_admin_at(session: &Session, addr: SocketAddr) -> Result<PolicyAdmin, Error> {
     let channel = channel(session, OPERATOR, &POLICY_ENGINE, addr)?;
     Ok(PolicyAdmin::new(channel))
+}
+
+/// The policy engine's service about people who approve, as the operator.
+pub(crate) fn approver_admin(session: &Session) -> Result<ApproverAdmin, Error> {
+    let endpoints = Endpoints::running(&session.home)?;
+    let addr = endpoints.find(&POLICY_ENGINE)?.addr;
+    let channel = channel(session, OPERATOR, &POLICY_ENGINE, addr)?;
+    Ok(ApproverAdmin::new(channel))
 }
 
 /// The receipt store, as the auditor.

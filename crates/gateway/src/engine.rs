@@ -8,7 +8,7 @@ use cl_model::urn::{BundleId, RequestId};
 use cl_wire::policy::v1 as wire;
 use cl_wire::policy::v1::policy_service_client::PolicyServiceClient;
 use cl_wire::status::is_reason;
-use tonic::{Code, Status};
+use tonic::{Code, Status, Streaming};
 
 use crate::auth::Caller;
 use crate::error::{Error, Peer};
@@ -41,6 +41,36 @@ pub enum State {
     Failed(String),
     /// Too late.
     Expired,
+    /// A person took back what was granted.
+    Revoked,
+}
+
+impl Standing {
+    /// Whether waiting is worthwhile.
+    pub(crate) const fn can_change(&self) -> bool {
+        match &self.state {
+            State::PendingApproval => true,
+            State::Decided => self.retry_after_seconds.is_some(),
+            State::Issued(_) | State::Failed(_) | State::Expired | State::Revoked => false,
+        }
+    }
+}
+
+/// A request that is followed.
+#[derive(Debug)]
+pub struct Following {
+    stream: Streaming<wire::WatchRequestResponse>,
+}
+
+impl Following {
+    /// Where the request stands next; none at the end of the stream.
+    pub async fn next(&mut self) -> Result<Option<Standing>, Error> {
+        let message = self.stream.message().await;
+        match message.map_err(|status| meant(&status))? {
+            None => Ok(None),
+            Some(message) => read(message.status).map(Some),
+        }
+    }
 }
 
 /// The policy engine over gRPC.
@@ -95,6 +125,18 @@ impl Engine {
         let answer = self.client.clone().get_request(call).await;
         read(answer.map_err(|status| meant(&status))?.into_inner().status)
     }
+
+    /// Follows a request of the caller's own.
+    pub async fn follow(&self, caller: &Caller, request: &RequestId) -> Result<Following, Error> {
+        let message = wire::WatchRequestRequest {
+            tenant: caller.tenant().as_str().to_owned(),
+            request_ref: request.as_str().to_owned(),
+            facts: Some(caller.facts()),
+        };
+        let answer = self.client.clone().watch_request(message).await;
+        let stream = answer.map_err(|status| meant(&status))?.into_inner();
+        Ok(Following { stream })
+    }
 }
 
 const fn broken(what: &'static str) -> Error {
@@ -114,6 +156,7 @@ fn read(status: Option<wire::RequestStatus>) -> Result<Standing, Error> {
             State::Failed(code)
         }
         (Ok(wire::RequestState::Expired), None, None) => State::Expired,
+        (Ok(wire::RequestState::Revoked), None, None) => State::Revoked,
         _ => return Err(broken("state")),
     };
     if status.decision.is_empty() {

@@ -4,12 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cl_host::deadline::Deadline;
+use cl_host::life::Shutdown;
 use cl_host::telemetry::CorrelationId;
 use cl_model::urn::{BundleId, MAX_ID_BYTES, ReceiptId, RequestId};
 use cl_wire::exchange::v1 as wire;
 use cl_wire::exchange::v1::exchange_service_server::ExchangeService;
 use cl_wire::time;
 use http::Extensions;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
 use tonic::metadata::MetadataValue;
 use tonic::{Request, Response, Status};
 
@@ -18,7 +21,9 @@ use crate::bundles::{BundleStanding, BundleState, Redeemed};
 use crate::engine::{Standing, State};
 use crate::error::Error;
 use crate::idempotency::IdempotencyKey;
+use crate::in_flight::{CallLimits, InFlight};
 use crate::service::{Document, Gateway};
+use crate::waiting::Wait;
 
 /// Marks a repeated answer, as the header of the same name does over HTTP.
 const REPLAYED: &str = "idempotency-replayed";
@@ -26,14 +31,31 @@ const REPLAYED: &str = "idempotency-replayed";
 /// For a call that came without the host's deadline, which only a test can make.
 const DEFAULT_DEADLINE: Duration = Duration::from_secs(10);
 
+/// How many streams follow requests at a time.
+const MAX_WATCHES: usize = 1024;
+
+/// Of one principal.
+const MAX_WATCHES_PER_CALLER: usize = 16;
+
 /// The exchange, for requesters and recipients outside.
 pub(crate) struct ExchangeRpc {
     gateway: Arc<Gateway>,
+    /// Streams at a time.
+    watches: Arc<InFlight>,
+    shutdown: Shutdown,
 }
 
 impl ExchangeRpc {
-    pub(crate) fn new(gateway: Arc<Gateway>) -> Self {
-        Self { gateway }
+    pub(crate) fn new(gateway: Arc<Gateway>, shutdown: Shutdown) -> Self {
+        let watches = InFlight::new(CallLimits {
+            max_in_flight: MAX_WATCHES,
+            max_in_flight_per_caller: MAX_WATCHES_PER_CALLER,
+        });
+        Self {
+            gateway,
+            watches: Arc::new(watches),
+            shutdown,
+        }
     }
 }
 
@@ -48,9 +70,14 @@ impl ExchangeService for ExchangeRpc {
             let caller = Caller::of(request.extensions(), Scope::Request)?;
             let deadline = deadline(request.extensions());
             let message = request.into_inner();
+            let wait = wait(message.wait_seconds)?;
             let key = key(message.idempotency_key.as_deref())?;
             let document = Document::take(message.request)?;
-            self.gateway.submit(&caller, document, key, deadline).await
+            let gateway = &self.gateway;
+            let mut submitted = gateway.submit(&caller, document, key, deadline).await?;
+            let standing = gateway.wait(&caller, submitted.answer, wait, deadline);
+            submitted.answer = standing.await;
+            Ok(submitted)
         };
         let submitted = submitted.await.map_err(told(correlation_id))?;
         let mut response = Response::new(wire::SubmitRequestResponse {
@@ -68,17 +95,57 @@ impl ExchangeService for ExchangeRpc {
         let standing = async {
             let caller = Caller::of(request.extensions(), Scope::Request)?;
             let deadline = deadline(request.extensions());
-            let id = id(&request.get_ref().request_ref, RequestId::parse);
-            let id = id.ok_or(Error::Field {
-                field: "request_ref",
-                rule: "NOT_A_REQUEST_ID",
-            })?;
-            self.gateway.standing(&caller, &id, deadline).await
+            let id = request_id(&request.get_ref().request_ref)?;
+            let wait = wait(request.get_ref().wait_seconds)?;
+            let gateway = &self.gateway;
+            gateway.standing_after(&caller, &id, wait, deadline).await
         };
         let standing = standing.await.map_err(told(correlation_id))?;
         Ok(Response::new(wire::GetRequestResponse {
             status: Some(standing.into()),
         }))
+    }
+
+    type WatchRequestStream = ReceiverStream<Result<wire::WatchRequestResponse, Status>>;
+
+    async fn watch_request(
+        &self,
+        request: Request<wire::WatchRequestRequest>,
+    ) -> Result<Response<Self::WatchRequestStream>, Status> {
+        let correlation_id = request.extensions().get::<CorrelationId>().copied();
+        let opened = async {
+            let caller = Caller::of(request.extensions(), Scope::Request)?;
+            let id = request_id(&request.get_ref().request_ref)?;
+            let place = self.watches.begin(&caller)?;
+            let following = self.gateway.engine.follow(&caller, &id).await?;
+            Ok((following, place))
+        };
+        let (mut following, place) = opened.await.map_err(told(correlation_id))?;
+        let shutdown = self.shutdown.clone();
+        let (sender, receiver) = mpsc::channel(1);
+        tokio::spawn(async move {
+            // One of the caller's streams, until this one ends.
+            let _place = place;
+            loop {
+                let next = tokio::select! {
+                    () = shutdown.requested() => return,
+                    () = sender.closed() => return,
+                    next = following.next() => next,
+                };
+                let message = match next {
+                    Ok(None) => return,
+                    Ok(Some(standing)) => Ok(wire::WatchRequestResponse {
+                        status: Some(standing.into()),
+                    }),
+                    Err(error) => Err(told(correlation_id)(error)),
+                };
+                let is_last = message.is_err();
+                if sender.send(message).await.is_err() || is_last {
+                    return;
+                }
+            }
+        });
+        Ok(Response::new(ReceiverStream::new(receiver)))
     }
 
     async fn redeem_bundle(
@@ -186,6 +253,20 @@ pub(crate) fn id<T>(text: &str, parse: impl FnOnce(&str) -> Option<T>) -> Option
     (text.len() <= MAX_ID_BYTES).then(|| parse(text)).flatten()
 }
 
+fn request_id(text: &str) -> Result<RequestId, Error> {
+    id(text, RequestId::parse).ok_or(Error::Field {
+        field: "request_ref",
+        rule: "NOT_A_REQUEST_ID",
+    })
+}
+
+fn wait(seconds: u32) -> Result<Wait, Error> {
+    Wait::new(seconds).ok_or(Error::Field {
+        field: "wait_seconds",
+        rule: "OUT_OF_RANGE",
+    })
+}
+
 fn bundle_id(text: &str) -> Result<BundleId, Error> {
     id(text, BundleId::parse).ok_or(Error::Field {
         field: "bundle_ref",
@@ -232,6 +313,7 @@ impl From<Standing> for wire::RequestStatus {
             }
             State::Failed(code) => (wire::RequestState::Failed, None, Some(code)),
             State::Expired => (wire::RequestState::Expired, None, None),
+            State::Revoked => (wire::RequestState::Revoked, None, None),
         };
         Self {
             request_ref: standing.request.as_str().to_owned(),

@@ -29,6 +29,7 @@ use http::header::HeaderMap;
 use percent_encoding::percent_decode_str;
 
 pub(crate) use self::answer::Answers;
+use self::answer::waited;
 use self::body::PromptBody;
 use crate::auth::{Caller, Scope};
 use crate::error::{Binding, Error};
@@ -68,7 +69,7 @@ pub(crate) struct Door {
     /// The capability document.
     pub(crate) capabilities: Vec<u8>,
     /// Calls at a time, through both doors.
-    pub(crate) in_flight: InFlight,
+    pub(crate) in_flight: Arc<InFlight>,
     /// From the head of a call to the end of its body.
     pub(crate) max_body_time: Duration,
 }
@@ -118,12 +119,19 @@ async fn submit(State(door): State<Arc<Door>>, request: Request) -> Response {
     let answer = async {
         let caller = Caller::of(&parts.extensions, Scope::Request)?;
         let key = check_submission(&parts.headers)?;
+        let wait = negotiation::wait(&parts.headers);
         let document = body::document(&parts.headers, body).await?;
         let deadline = grpc::deadline(&parts.extensions);
-        door.gateway.submit(&caller, document, key, deadline).await
+        let gateway = &door.gateway;
+        let mut submitted = gateway.submit(&caller, document, key, deadline).await?;
+        if let Some(wait) = wait {
+            let standing = gateway.wait(&caller, submitted.answer, wait, deadline);
+            submitted.answer = standing.await;
+        }
+        Ok((submitted, wait))
     };
     match answer.await {
-        Ok(submitted) => door.answers.submitted(submitted),
+        Ok((submitted, wait)) => waited(door.answers.submitted(submitted), wait),
         Err(error) => door.answers.refusal(&error),
     }
 }
@@ -138,10 +146,14 @@ async fn read(State(door): State<Arc<Door>>, request: Request) -> Response {
         let id = id_in(parts.uri.path(), REQUESTS, "", RequestId::parse);
         let id = id.ok_or(Error::RequestNotFound)?;
         let deadline = grpc::deadline(&parts.extensions);
-        door.gateway.standing(&caller, &id, deadline).await
+        let wait = negotiation::wait(&parts.headers);
+        let gateway = &door.gateway;
+        let after = wait.unwrap_or_default();
+        let standing = gateway.standing_after(&caller, &id, after, deadline);
+        Ok((standing.await?, wait))
     };
     match answer.await {
-        Ok(standing) => door.answers.standing(standing),
+        Ok((standing, wait)) => waited(door.answers.standing(standing), wait),
         Err(error) => door.answers.refusal(&error),
     }
 }
@@ -158,7 +170,7 @@ impl Door {
         route: Route,
         request: &mut Request,
         to_grpc: bool,
-    ) -> Result<Option<Permit<'_>>, Error> {
+    ) -> Result<Option<Permit>, Error> {
         bounds::check(request.uri(), request.headers(), to_grpc)?;
         if route.is_public() {
             return Ok(None);

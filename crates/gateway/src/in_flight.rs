@@ -1,7 +1,7 @@
 //! How many calls run at a time, in all and for each caller.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cl_model::scalar::Reference;
 
@@ -32,8 +32,8 @@ struct Running {
 }
 
 /// The right of one call to run, until it is dropped.
-pub(crate) struct Permit<'a> {
-    in_flight: &'a InFlight,
+pub(crate) struct Permit {
+    in_flight: Arc<InFlight>,
     principal: Principal,
 }
 
@@ -46,7 +46,7 @@ impl InFlight {
     }
 
     /// Takes the place of one call, or refuses at once.
-    pub(crate) fn begin(&self, caller: &Caller) -> Result<Permit<'_>, Error> {
+    pub(crate) fn begin(self: &Arc<Self>, caller: &Caller) -> Result<Permit, Error> {
         let principal = (caller.tenant().clone(), caller.principal().clone());
         let mut running = self.running();
         if running.all >= self.limits.max_in_flight {
@@ -60,7 +60,7 @@ impl InFlight {
         running.all += 1;
         running.by_caller.insert(principal.clone(), own + 1);
         Ok(Permit {
-            in_flight: self,
+            in_flight: Arc::clone(self),
             principal,
         })
     }
@@ -70,7 +70,7 @@ impl InFlight {
     }
 }
 
-impl Drop for Permit<'_> {
+impl Drop for Permit {
     fn drop(&mut self) {
         let mut running = self.in_flight.running();
         running.all -= 1;

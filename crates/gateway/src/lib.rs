@@ -56,6 +56,7 @@ pub mod receipts;
 mod service;
 pub mod store;
 mod sweep;
+mod waiting;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -89,9 +90,10 @@ use crate::store::Store;
 pub const PROCESS: &str = "cl-gateway";
 
 /// What is named in metrics; paths with an id in them are not.
-const METHODS: [&str; 10] = [
+const METHODS: [&str; 11] = [
     "/contextlayer.exchange.v1.ExchangeService/SubmitRequest",
     "/contextlayer.exchange.v1.ExchangeService/GetRequest",
+    "/contextlayer.exchange.v1.ExchangeService/WatchRequest",
     "/contextlayer.exchange.v1.ExchangeService/RedeemBundle",
     "/contextlayer.exchange.v1.ExchangeService/CheckBundle",
     "/contextlayer.exchange.v1.ExchangeService/SubmitReceipt",
@@ -189,14 +191,17 @@ pub fn app(deps: Deps) -> App {
         clock: deps.clock,
         ids: deps.ids,
     });
-    let exchange = ExchangeServiceServer::new(ExchangeRpc::new(Arc::clone(&gateway)))
-        .max_decoding_message_size(MAX_MESSAGE_BYTES);
+    let exchange = ExchangeServiceServer::new(ExchangeRpc::new(
+        Arc::clone(&gateway),
+        deps.shutdown.clone(),
+    ))
+    .max_decoding_message_size(MAX_MESSAGE_BYTES);
     let door = Door {
         gateway,
         answers: answers.clone(),
         metrics: Metrics::new(&deps.meter),
         capabilities,
-        in_flight: InFlight::new(deps.call_limits),
+        in_flight: Arc::new(InFlight::new(deps.call_limits)),
         max_body_time: deps.max_body_time,
     };
     let grpc = Routes::new(exchange).into_axum_router();

@@ -25,6 +25,7 @@
 //! | open and use one | [`delivery`], [`envelope`], [`session`], [`memory`] |
 //! | write and verify receipts | [`receipt`], [`log`], [`anchor`], [`leaf`] |
 //! | grant across services | [`grant`], [`notes`], [`trust`] |
+//! | verify what a person approved | [`artefact`], [`passkey`] |
 //! | know predicates, keep denied values back | [`vocabulary`], [`leak`] |
 //!
 //! Every refusal is a [`refusal::Refusal`] with a stable code and never a part of the input.
@@ -35,6 +36,7 @@ mod opaque;
 
 pub mod alias;
 pub mod anchor;
+pub mod artefact;
 pub mod canonical;
 pub mod delivery;
 pub mod digest;
@@ -54,6 +56,7 @@ pub mod notes;
 pub mod object;
 pub mod operation;
 pub mod part;
+pub mod passkey;
 pub mod policy;
 pub mod projection;
 pub mod purpose;

@@ -4,6 +4,7 @@ mod approval;
 mod asked;
 mod evaluate;
 mod list;
+mod requested;
 mod scope;
 mod snapshot;
 
@@ -13,6 +14,7 @@ pub use self::approval::{
 pub use self::asked::Asked;
 pub use self::evaluate::{Evaluation, VerifiedDecision};
 pub use self::list::ListPolicy;
+pub use self::requested::Treatment;
 pub use self::snapshot::{
     Approver, Assurance, RegisteredClient, RegisteredPredicate, RequestLimits, ResolveLimits,
     Snapshot, SnapshotDocument, SnapshotVersion,

@@ -72,6 +72,10 @@ urn_types! {
     pub struct RequestId = "urn:cl:request:";
     /// A policy decision.
     pub struct DecisionId = "urn:cl:decision:";
+    /// What waits for, or has, a person's approval.
+    pub struct ApprovalId = "urn:cl:approval:";
+    /// A passkey of a person who approves.
+    pub struct CredentialId = "urn:cl:credential:";
     /// A scoped context bundle.
     pub struct BundleId = "urn:cl:bundle:";
     /// A receipt.

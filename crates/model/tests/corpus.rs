@@ -43,3 +43,8 @@ fn policy_snapshots_hold_on_their_corpus() {
 fn log_import_holds_on_its_corpus() {
     replay("log_import", bodies::log_import);
 }
+
+#[test]
+fn passkeys_hold_on_their_corpus() {
+    replay("passkey", bodies::passkey);
+}

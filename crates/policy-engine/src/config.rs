@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use cl_host::{BoxError, Host};
 use cl_kv::{Engine, Metered, RocksEngine, Sealed};
+use cl_model::passkey::RelyingParty;
 use ring::rand::SystemRandom;
 
 use crate::core::grant::Audiences;
 use crate::issuer::{GrpcIssuer, Issuer};
 use crate::keyfiles::KeyFiles;
+use crate::people::PeopleSettings;
 use crate::receipts::GrpcReceipts;
 use crate::store::KvStore;
 use crate::{Deps, PROCESS};
@@ -23,6 +25,9 @@ const MAX_CLOCK_STEP: Duration = Duration::from_secs(60);
 
 /// The gateway repeats an operation for a day.
 const MIN_RETENTION_SECONDS: u64 = 24 * 3600;
+
+/// A week: whoever asked has long given up.
+const MAX_APPROVAL_SECONDS: u64 = 7 * 24 * 3600;
 
 /// Settings beside those of every process; each is a flag and an environment variable.
 #[derive(Clone, Debug, clap::Args)]
@@ -57,6 +62,25 @@ pub struct Config {
     #[arg(long, env = "CL_DATA_DIR")]
     pub data_dir: Option<PathBuf>,
 
+    /// Relying party id of people's passkeys: the domain of the console. Passkeys of another one do
+    /// not count.
+    #[arg(long, env = "CL_PASSKEY_RP_ID", default_value = "localhost")]
+    pub passkey_rp_id: String,
+
+    /// Origin of the console, as browsers write it; may be given more than once. The first one is in
+    /// links to enrol a passkey.
+    #[arg(
+        long,
+        env = "CL_PASSKEY_ORIGIN",
+        value_delimiter = ',',
+        default_value = "https://localhost:8449"
+    )]
+    pub passkey_origin: Vec<String>,
+
+    /// How long a request waits for a person at most, in seconds: an hour.
+    #[arg(long, env = "CL_APPROVAL_SECONDS", default_value_t = 3600)]
+    pub approval_seconds: u64,
+
     /// How long a decision and its inputs are kept after the decision ended, and what an operation id
     /// was used for: 30 days.
     #[arg(long, env = "CL_RETENTION_SECONDS", default_value_t = 30 * 24 * 3600)]
@@ -69,6 +93,11 @@ impl Config {
         if self.retention_seconds < MIN_RETENTION_SECONDS {
             return Err("--retention-seconds: at least a day".into());
         }
+        if !(1..=MAX_APPROVAL_SECONDS).contains(&self.approval_seconds) {
+            return Err("--approval-seconds: 1 to 604800".into());
+        }
+        let relying_party = RelyingParty::new(&self.passkey_rp_id, self.passkey_origin.clone())
+            .ok_or("--passkey-rp-id, --passkey-origin: each origin is `https://`, the id or a host under it, and a port unless it is 443")?;
         let secrets = self.key_files(host).load()?;
         let data = host.args.home.join("data").join(PROCESS);
         let data = self.data_dir.unwrap_or(data);
@@ -93,6 +122,10 @@ impl Config {
             receipts: Arc::new(GrpcReceipts::new(receipts)),
             issuer,
             keys: secrets.keys,
+            people: PeopleSettings {
+                relying_party,
+                approval_seconds: self.approval_seconds,
+            },
             retention_seconds: self.retention_seconds,
             sweep_interval: SWEEP_INTERVAL,
             max_clock_step: MAX_CLOCK_STEP,

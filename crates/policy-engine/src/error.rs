@@ -7,6 +7,7 @@ use cl_wire::field_path::FieldPath;
 use cl_wire::status::{self, invalid_document, invalid_field, status};
 use tonic::{Code, Status};
 
+use crate::core::answer::Unfit;
 use crate::core::request::InvalidBytes;
 use crate::store::StoreError;
 
@@ -41,6 +42,33 @@ pub enum Error {
     /// The tenant has no such decision.
     #[error("no such decision")]
     DecisionNotFound,
+    /// There is no such approval, or not for this person.
+    #[error("no such approval")]
+    ApprovalNotFound,
+    /// The tenant has no such credential.
+    #[error("no such credential")]
+    CredentialNotFound,
+    /// The credential is known already.
+    #[error("the credential exists")]
+    CredentialExists,
+    /// The session ended, or never was.
+    #[error("no such session")]
+    SessionNotOpen,
+    /// The challenge is used up, ended, or never was.
+    #[error("no such ceremony")]
+    CeremonyNotOpen,
+    /// The one-time link is used up, ended, or never was.
+    #[error("no such link")]
+    LinkNotOpen,
+    /// A person's answer, or sign-in, does not count.
+    #[error(transparent)]
+    Unfit(#[from] Unfit),
+    /// The decision grants nothing, or not any more.
+    #[error("nothing to revoke")]
+    GrantNotActive,
+    /// Too many calls follow requests.
+    #[error("too many watchers")]
+    TooManyWatchers,
     /// The request id belongs to another request.
     #[error("the request id is in use")]
     RequestIdConflict,
@@ -100,6 +128,43 @@ impl Error {
             Self::DecisionNotFound => {
                 status(Code::NotFound, "DECISION_NOT_FOUND", "no such decision")
             }
+            Self::ApprovalNotFound => {
+                status(Code::NotFound, "APPROVAL_NOT_FOUND", "no such approval")
+            }
+            Self::CredentialNotFound => {
+                status(Code::NotFound, "CREDENTIAL_NOT_FOUND", "no such credential")
+            }
+            Self::CredentialExists => status(
+                Code::AlreadyExists,
+                "CREDENTIAL_EXISTS",
+                "the credential is enrolled already",
+            ),
+            Self::SessionNotOpen => status(
+                Code::Unauthenticated,
+                "SESSION_NOT_OPEN",
+                "the session is not open; sign in",
+            ),
+            Self::CeremonyNotOpen => status(
+                Code::FailedPrecondition,
+                "CEREMONY_NOT_OPEN",
+                "the challenge is not open; begin again",
+            ),
+            Self::LinkNotOpen => status(
+                Code::FailedPrecondition,
+                "ENROLMENT_LINK_NOT_OPEN",
+                "the link is not open; ask for another one",
+            ),
+            Self::Unfit(unfit) => unfit_status(*unfit),
+            Self::GrantNotActive => status(
+                Code::FailedPrecondition,
+                "GRANT_NOT_ACTIVE",
+                "the decision grants nothing that could be revoked",
+            ),
+            Self::TooManyWatchers => retryable(
+                Code::ResourceExhausted,
+                "TOO_MANY_WATCHERS",
+                "too many calls follow requests",
+            ),
             Self::RequestIdConflict => status(
                 Code::AlreadyExists,
                 "REQUEST_ID_CONFLICT",
@@ -176,6 +241,33 @@ impl Error {
     pub(crate) const fn is_fault(&self) -> bool {
         matches!(self, Self::Store(_) | Self::Internal)
     }
+}
+
+fn unfit_status(unfit: Unfit) -> Status {
+    let (code, message) = match unfit {
+        Unfit::Changed | Unfit::PolicyChanged => {
+            (Code::Aborted, "the item has changed; show it anew")
+        }
+        Unfit::Expired | Unfit::Answered | Unfit::NotNeeded => (
+            Code::FailedPrecondition,
+            "the item takes no answer any more",
+        ),
+        Unfit::ScopeIncomplete => (
+            Code::FailedPrecondition,
+            "granted and declined scope together are not the gated scope",
+        ),
+        Unfit::RequesterGone | Unfit::ApproverNotAllowed => (
+            Code::PermissionDenied,
+            "the policy does not allow the answer",
+        ),
+        Unfit::CredentialUnknown
+        | Unfit::CredentialOfAnother
+        | Unfit::CredentialInactive
+        | Unfit::CredentialRevoked
+        | Unfit::PossibleClone => (Code::PermissionDenied, "the passkey does not count"),
+        Unfit::Passkey(_) => (Code::PermissionDenied, "the passkey's answer does not hold"),
+    };
+    status(code, unfit.as_str(), message)
 }
 
 fn retryable(code: Code, reason: &str, message: &'static str) -> Status {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use cl_host::client::PeerChannel;
 use cl_model::urn::BundleId;
-use cl_wire::bundle::v1::IssueBundleRequest;
 use cl_wire::bundle::v1::bundle_service_client::BundleServiceClient;
+use cl_wire::bundle::v1::{IssueBundleRequest, RevokeBundlesRequest};
 use tonic::{Code, Request, Status};
 
 /// The port to the bundle issuer.
@@ -19,6 +19,10 @@ pub trait Issuer: Send + Sync {
         request: IssueBundleRequest,
         time: Duration,
     ) -> Result<BundleId, NotIssued>;
+
+    /// Has the bundle of a decision ended, within a time, also one that is not issued yet. Says how
+    /// the call ended if the issuer does not confirm.
+    async fn revoke(&self, request: RevokeBundlesRequest, time: Duration) -> Result<(), Code>;
 }
 
 /// Why there is no bundle.
@@ -85,5 +89,12 @@ impl Issuer for GrpcIssuer {
             code: Code::DataLoss,
             reason: None,
         })
+    }
+
+    async fn revoke(&self, request: RevokeBundlesRequest, time: Duration) -> Result<(), Code> {
+        let mut request = Request::new(request);
+        request.set_timeout(time);
+        let answer = self.client.clone().revoke_bundles(request).await;
+        answer.map(|_| ()).map_err(|status| status.code())
     }
 }

@@ -21,6 +21,7 @@ use crate::outbox::Outbox;
 use crate::store::{
     Conclusion, RecordedDecision, RequestKey, Store, StoreError, StoredRequest, blocking,
 };
+use crate::watching::Changes;
 
 /// Time between two looks at what is outstanding.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -37,6 +38,9 @@ const MAX_CALL: Duration = Duration::from_secs(20);
 /// What a submission keeps of its time for its own answer.
 const MARGIN: Duration = Duration::from_millis(500);
 
+/// Time between two looks whether another call still asks for the same bundle.
+const TURN: Duration = Duration::from_millis(10);
+
 /// How often a change is tried again after somebody else was first.
 const ATTEMPTS: usize = 8;
 
@@ -50,18 +54,25 @@ pub(crate) struct Issuing {
     issuer: Arc<dyn Issuer>,
     outbox: Arc<Outbox>,
     clock: Arc<dyn Clock>,
+    changes: Arc<Changes>,
     /// Requests that are asked for right now, so that a submission and a look do not meet.
     asked: Mutex<HashSet<String>>,
     calls: Counter<u64>,
 }
 
 impl Issuing {
-    pub(crate) fn new(deps: &Deps, outbox: Arc<Outbox>, issuer: Arc<dyn Issuer>) -> Self {
+    pub(crate) fn new(
+        deps: &Deps,
+        outbox: Arc<Outbox>,
+        issuer: Arc<dyn Issuer>,
+        changes: Arc<Changes>,
+    ) -> Self {
         Self {
             store: Arc::clone(&deps.store),
             issuer,
             outbox,
             clock: Arc::clone(&deps.clock),
+            changes,
             asked: Mutex::default(),
             calls: deps
                 .meter
@@ -79,7 +90,14 @@ impl Issuing {
         if time.is_zero() {
             return;
         }
-        match tokio::time::timeout(time, self.ask(key, time)).await {
+        let ask = async {
+            // A look of `run` may be asking for it this moment: its answer is this one's too.
+            while !self.ask(key, time).await? {
+                tokio::time::sleep(TURN).await;
+            }
+            Ok::<(), Error>(())
+        };
+        match tokio::time::timeout(time, ask).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::warn!(%error, "a bundle is not issued yet"),
             Err(_) => tracing::warn!("a bundle is not issued yet: no time is left"),
@@ -125,12 +143,13 @@ impl Issuing {
         }
     }
 
-    async fn ask(&self, key: &RequestKey, time: Duration) -> Result<(), Error> {
+    /// Asks for a bundle; false if another call asks for it right now.
+    async fn ask(&self, key: &RequestKey, time: Duration) -> Result<bool, Error> {
         let Some(_asking) = Asking::start(&self.asked, key) else {
-            return Ok(());
+            return Ok(false);
         };
         let Some((stored, recorded)) = self.outstanding(key).await? else {
-            return Ok(());
+            return Ok(true);
         };
         // Nobody learns of a bundle whose decision has no receipt.
         self.outbox
@@ -150,7 +169,8 @@ impl Issuing {
             Conclusion::Issued(_) => "issued",
             Conclusion::Failed(_) => "failed",
         });
-        self.conclude(key, stored, conclusion).await
+        self.conclude(key, stored, conclusion).await?;
+        Ok(true)
     }
 
     /// A request that a bundle is to be issued for now, with its decision.
@@ -204,6 +224,7 @@ impl Issuing {
             Err(StoreError::Conflict)
         })
         .await?;
+        self.changes.announce();
         Ok(())
     }
 

@@ -11,9 +11,14 @@
 //! again until the decision ends. Decisions with their inputs are kept for replay until a time after
 //! their end, and then forgotten; their receipts stay.
 //!
+//! Where the policy asks for a person, the request waits for one who may approve for its subject. The
+//! engine writes the answer down as a document, has the person's passkey sign it, decides again with
+//! it, and stores both in one step (spec 9.3).
+//!
 //! # Holds
 //!
-//! The decision key, the alias key, the subject-tag key (which the vault holds too), and the
+//! The passkeys of approvers with their counters, open challenges, and sessions by the digests of
+//! their tokens. The decision key, the alias key, the subject-tag key (which the vault holds too), and the
 //! sealing key of its own store: requests, the facts they came with, decisions, grants, snapshots,
 //! and receipts that are not written yet. No source, claim or value of any person.
 //!
@@ -22,7 +27,9 @@
 //! The gateway, for whom it authenticated: one that lies can act as any principal, but only within
 //! that principal's policy, and each decision leaves a receipt. Operators, to put and activate
 //! snapshots: they decide the policy, and cannot do so without a receipt. The receipt store, to
-//! keep what it acknowledged. The bundle issuer, to say whether a bundle exists: one that lies hides
+//! keep what it acknowledged. The console, to show people what they sign: one that lies can get an
+//! item approved that waits anyway, and only by a gesture of that person at that moment; it reads the
+//! queues of those who are signed in. The bundle issuer, to say whether a bundle exists: one that lies hides
 //! a bundle, or names one that is not there. Requests and snapshots themselves are hostile input: bounded, strict,
 //! and never repeated in an error or a log.
 //!
@@ -42,10 +49,13 @@ pub mod issuer;
 mod issuing;
 pub mod keyfiles;
 mod outbox;
+pub mod people;
 pub mod receipts;
+mod revoking;
 mod service;
 pub mod store;
 mod sweep;
+mod watching;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,6 +66,8 @@ use cl_host::identity::SpiffeId;
 use cl_host::ids::Ids;
 use cl_host::life::{Shutdown, Tasks};
 use cl_host::{App, Callers};
+use cl_wire::policy::v1::approval_service_server::ApprovalServiceServer;
+use cl_wire::policy::v1::approver_admin_service_server::ApproverAdminServiceServer;
 use cl_wire::policy::v1::policy_admin_service_server::PolicyAdminServiceServer;
 use cl_wire::policy::v1::policy_service_server::PolicyServiceServer;
 use opentelemetry::metrics::Meter;
@@ -63,14 +75,17 @@ use tonic::service::Routes;
 
 use crate::core::grant::Audiences;
 use crate::core::keys::Keys;
-use crate::grpc::{AdminRpc, PolicyRpc};
+use crate::grpc::{AdminRpc, ApprovalRpc, ApproverAdminRpc, PolicyRpc};
 use crate::issuer::Issuer;
 use crate::issuing::Issuing;
 use crate::outbox::Outbox;
+use crate::people::PeopleSettings;
 use crate::receipts::Receipts;
+use crate::revoking::Revoking;
 use crate::service::PolicyEngine;
 use crate::store::Store;
 use crate::sweep::Sweep;
+use crate::watching::Changes;
 
 /// The process's name, in telemetry and for its files.
 pub const PROCESS: &str = "cl-policy-engine";
@@ -78,32 +93,53 @@ pub const PROCESS: &str = "cl-policy-engine";
 const GATEWAY: &[&str] = &["edge/cl-gateway"];
 const OPERATORS: &[&str] = &["operator/*"];
 
-/// Who may call which rpc.
-const CALLERS: [(&str, &[&str]); 7] = [
+const CONSOLE: &[&str] = &["edge/cl-console"];
+
+/// Who may call which rpc, by service.
+const CALLERS: [(&str, &[&str], &[&str]); 4] = [
     (
-        "/contextlayer.policy.v1.PolicyService/SubmitRequest",
+        "contextlayer.policy.v1.PolicyService",
         GATEWAY,
-    ),
-    ("/contextlayer.policy.v1.PolicyService/GetRequest", GATEWAY),
-    (
-        "/contextlayer.policy.v1.PolicyAdminService/PutSnapshot",
-        OPERATORS,
+        &["SubmitRequest", "GetRequest", "WatchRequest"],
     ),
     (
-        "/contextlayer.policy.v1.PolicyAdminService/GetSnapshot",
+        "contextlayer.policy.v1.PolicyAdminService",
         OPERATORS,
+        &[
+            "PutSnapshot",
+            "GetSnapshot",
+            "ListSnapshots",
+            "ActivateSnapshot",
+            "ReplayDecision",
+        ],
     ),
     (
-        "/contextlayer.policy.v1.PolicyAdminService/ListSnapshots",
+        "contextlayer.policy.v1.ApproverAdminService",
         OPERATORS,
+        &[
+            "OpenEnrolment",
+            "ListCredentials",
+            "ConfirmCredential",
+            "RevokeCredential",
+            "GetApproval",
+        ],
     ),
     (
-        "/contextlayer.policy.v1.PolicyAdminService/ActivateSnapshot",
-        OPERATORS,
-    ),
-    (
-        "/contextlayer.policy.v1.PolicyAdminService/ReplayDecision",
-        OPERATORS,
+        "contextlayer.policy.v1.ApprovalService",
+        CONSOLE,
+        &[
+            "BeginSignIn",
+            "FinishSignIn",
+            "EndSession",
+            "BeginEnrolment",
+            "FinishEnrolment",
+            "ListPendingApprovals",
+            "GetPendingApproval",
+            "BeginAnswer",
+            "FinishAnswer",
+            "ListDecisions",
+            "RevokeGrant",
+        ],
     ),
 ];
 
@@ -130,6 +166,8 @@ pub struct Deps {
     pub clock: Arc<dyn Clock>,
     /// The source of operation ids.
     pub ids: Arc<dyn Ids>,
+    /// For whom people's passkeys are, and how long a request waits for them.
+    pub people: PeopleSettings,
     /// Its own SPIFFE id: the actor of its receipts.
     pub own: SpiffeId,
     /// Where its instruments come from.
@@ -143,8 +181,10 @@ pub struct Deps {
 /// Puts the engine together and starts its tasks.
 pub fn app(deps: Deps) -> Result<App, InvalidCallerTable> {
     let mut table = CallerTable::new(deps.own.trust_domain())?;
-    for (method, callers) in CALLERS {
-        table = table.allow(method, callers)?;
+    for (service, callers, methods) in CALLERS {
+        for method in methods {
+            table = table.allow(&format!("/{service}/{method}"), callers)?;
+        }
     }
     let outbox = Arc::new(Outbox::new(&deps));
     deps.tasks
@@ -156,15 +196,32 @@ pub fn app(deps: Deps) -> Result<App, InvalidCallerTable> {
         max_clock_step: deps.max_clock_step,
     };
     deps.tasks.spawn("sweep", sweep.run(deps.shutdown.clone()));
-    let issuing = deps.issuer.clone();
-    let issuing = issuing.map(|issuer| Arc::new(Issuing::new(&deps, Arc::clone(&outbox), issuer)));
+    let changes = Arc::new(Changes::new());
+    let issuing = deps.issuer.clone().map(|issuer| {
+        let (outbox, changes) = (Arc::clone(&outbox), Arc::clone(&changes));
+        Arc::new(Issuing::new(&deps, outbox, issuer, changes))
+    });
     if let Some(issuing) = &issuing {
         let run = Arc::clone(issuing).run(deps.shutdown.clone());
         deps.tasks.spawn("issuing", run);
     }
-    let engine = Arc::new(PolicyEngine::new(deps, outbox, issuing));
-    let policy = PolicyServiceServer::new(PolicyRpc::new(Arc::clone(&engine)));
-    let admin = PolicyAdminServiceServer::new(AdminRpc::new(engine));
-    let routes = Routes::new(policy).add_service(admin);
+    let revoking = deps.issuer.clone().map(|issuer| {
+        let store = Arc::clone(&deps.store);
+        Arc::new(Revoking { store, issuer })
+    });
+    if let Some(revoking) = &revoking {
+        let run = Arc::clone(revoking).run(deps.shutdown.clone());
+        deps.tasks.spawn("revoking", run);
+    }
+    let shutdown = deps.shutdown.clone();
+    let engine = PolicyEngine::new(deps, outbox, issuing, revoking, changes);
+    let engine = Arc::new(engine);
+    let policy = PolicyRpc::new(Arc::clone(&engine), shutdown);
+    let approvers = ApproverAdminRpc::new(Arc::clone(&engine));
+    let approvals = ApprovalRpc::new(Arc::clone(&engine));
+    let routes = Routes::new(PolicyServiceServer::new(policy))
+        .add_service(PolicyAdminServiceServer::new(AdminRpc::new(engine)))
+        .add_service(ApproverAdminServiceServer::new(approvers))
+        .add_service(ApprovalServiceServer::new(approvals));
     Ok(App::new(routes, Callers::Table(table)))
 }

@@ -1,6 +1,13 @@
 //! The engine's calls, in order: what is read, what is checked, what is stored, what is receipted.
 
 mod admin;
+mod answers;
+mod approvers;
+mod deciding;
+mod enrolment;
+mod reading;
+mod revoking;
+mod sign_in;
 
 use std::sync::Arc;
 
@@ -10,7 +17,7 @@ use cl_host::identity::SpiffeId;
 use cl_host::ids::Ids;
 use cl_model::alias::tenant_alias;
 use cl_model::digest::Digest;
-use cl_model::policy::Preflight;
+use cl_model::object::DecisionState;
 use cl_model::refusal::{Code, Refusal};
 use cl_model::time::UnixTime;
 use cl_model::urn::Alias;
@@ -19,23 +26,29 @@ use opentelemetry::metrics::Counter;
 use serde_json::json;
 
 pub(crate) use self::admin::SnapshotStatus;
+pub(crate) use self::answers::{AnsweredScope, GivenAnswer, OpenAnswer};
+use self::deciding::{ActiveSnapshot, Deciding};
+pub(crate) use self::enrolment::OpenEnrolment;
+pub(crate) use self::reading::{ItemState, PlaceOfSubject, Shown, ShownDecision, Summary};
+pub(crate) use self::sign_in::{OpenCeremony, SignedIn};
 use crate::Deps;
-use crate::core::evaluation::{Decided, Inputs};
 use crate::core::evidence::{Evidence, Operation};
 use crate::core::facts::Facts;
-use crate::core::grant::{Audiences, SubjectNames, grant};
+use crate::core::grant::Audiences;
 use crate::core::keys::Keys;
 use crate::core::operation::{OperationId, TenantName};
 use crate::core::request::{InvalidBytes, ReadRequest, ReadSnapshot};
-use crate::core::state::{OnSubmission, Standing, State};
+use crate::core::state::{OnSubmission, State};
 use crate::error::Error;
 use crate::issuing::Issuing;
 use crate::outbox::Outbox;
+use crate::people::PeopleSettings;
 use crate::receipts::Receipts;
+use crate::revoking::Revoking;
 use crate::store::{
-    Conclusion, NewDecision, OutboxEntry, RecordedDecision, RequestKey, Store, StoreError,
-    StoredRequest, Use, blocking,
+    Conclusion, OutboxEntry, RequestKey, Store, StoreError, StoredRequest, Use, blocking,
 };
+use crate::watching::{Changes, Watcher};
 
 /// How often a call reads again after somebody else was first.
 const ATTEMPTS: usize = 8;
@@ -52,7 +65,11 @@ pub(crate) struct PolicyEngine {
     retention_seconds: u64,
     clock: Arc<dyn Clock>,
     own: SpiffeId,
+    people: PeopleSettings,
+    revoking: Option<Arc<Revoking>>,
+    changes: Arc<Changes>,
     decisions: Counter<u64>,
+    answers: Counter<u64>,
 }
 
 /// A request to decide.
@@ -65,6 +82,7 @@ pub(crate) struct Submission {
 }
 
 /// Where a request stands, for its requester.
+#[derive(Clone, PartialEq)]
 pub(crate) struct RequestStatus {
     pub(crate) request_ref: String,
     pub(crate) state: State,
@@ -72,19 +90,25 @@ pub(crate) struct RequestStatus {
     pub(crate) conclusion: Option<Conclusion>,
     /// Whether a bundle is on its way.
     pub(crate) awaits_bundle: bool,
+    /// What the decision says.
+    pub(crate) outcome: DecisionState,
 }
 
-/// What a submission is judged against, read before it is decided.
-struct Judgement {
-    snapshot: ReadSnapshot,
-    active: cl_kv::Version,
-    replaces: Option<cl_kv::Version>,
-    content: Digest,
-    now: UnixTime,
+impl RequestStatus {
+    /// Whether nothing changes any more.
+    pub(crate) const fn is_final(&self) -> bool {
+        self.state.is_final(self.outcome, self.awaits_bundle)
+    }
 }
 
 impl PolicyEngine {
-    pub(crate) fn new(deps: Deps, outbox: Arc<Outbox>, issuing: Option<Arc<Issuing>>) -> Self {
+    pub(crate) fn new(
+        deps: Deps,
+        outbox: Arc<Outbox>,
+        issuing: Option<Arc<Issuing>>,
+        revoking: Option<Arc<Revoking>>,
+        changes: Arc<Changes>,
+    ) -> Self {
         Self {
             store: deps.store,
             receipts: deps.receipts,
@@ -96,6 +120,14 @@ impl PolicyEngine {
             retention_seconds: deps.retention_seconds,
             clock: deps.clock,
             own: deps.own,
+            people: deps.people,
+            revoking,
+            changes,
+            answers: deps
+                .meter
+                .u64_counter("policy_answers")
+                .with_description("Answers of people, by how they ended.")
+                .build(),
             decisions: deps
                 .meter
                 .u64_counter("policy_decisions")
@@ -113,7 +145,10 @@ impl PolicyEngine {
         for _ in 0..ATTEMPTS {
             match self.try_submit(submission).await {
                 Err(Error::Store(StoreError::Conflict)) => {}
-                Ok(status) if status.awaits_bundle => return self.with_bundle(submission).await,
+                Ok(status) if status.awaits_bundle => {
+                    let key = submission.key();
+                    return self.with_bundle(&key, submission.deadline).await;
+                }
                 result => return result,
             }
         }
@@ -122,12 +157,20 @@ impl PolicyEngine {
 
     /// Asks for the bundle at once, so that the ordinary answer names it already. If that takes too
     /// long or fails, the answer says what is known, and the issuing goes on.
-    async fn with_bundle(&self, submission: &Submission) -> Result<RequestStatus, Error> {
-        let key = submission.key();
+    async fn with_bundle(
+        &self,
+        key: &RequestKey,
+        deadline: Option<Deadline>,
+    ) -> Result<RequestStatus, Error> {
         if let Some(issuing) = &self.issuing {
-            issuing.ask_now(&key, submission.deadline).await;
+            issuing.ask_now(key, deadline).await;
         }
-        self.request(&key).await
+        self.request(key).await
+    }
+
+    /// A call that follows a request.
+    pub(crate) fn watcher(&self) -> Result<Watcher, Error> {
+        self.changes.watcher()
     }
 
     /// Returns where a request stands.
@@ -151,68 +194,74 @@ impl PolicyEngine {
             None => None,
             Some(stored) => match stored.standing.on_submission(digest) {
                 OnSubmission::Return => return self.answer(&key, stored).await,
-                OnSubmission::Replace => Some(stored.version),
+                OnSubmission::Replace => Some(stored),
                 OnSubmission::Conflict => return Err(Error::RequestIdConflict),
             },
         };
         self.check_age(&submission.request)?;
-        let judgement = self.judgement(submission, replaces).await?;
+        self.check_first(submission, replaces.as_ref()).await?;
+        let active = self.active_snapshot(&submission.tenant).await?;
         self.preflight(&submission.tenant, Operation::Decide)
             .await?;
-        let (decided, new) = self.decide(submission, &judgement)?;
+        let deciding = Deciding {
+            key,
+            request: &submission.request,
+            facts: &submission.facts,
+            operation_id: &submission.operation_id,
+            content: submission.content(),
+            active: &active,
+            replaces,
+            approved: None,
+            now: self.now(),
+        };
+        let (decided, new) = self.decide(deciding)?;
         let entry = new.entry.clone();
         let status = RequestStatus {
-            request_ref: key.id.as_str().to_owned(),
+            request_ref: new.key.id.as_str().to_owned(),
             state: new.standing.state,
             decision: new.recorded.decision.clone(),
             conclusion: None,
             awaits_bundle: new.standing.state == State::Decided && new.issue.is_some(),
+            outcome: decided.state(),
         };
         // The commit point. A crash before it leaves nothing, a crash after it leaves an outbox
         // entry that the outbox settles.
         blocking(&self.store, move |store| store.record(&new)).await?;
-        let outcome = KeyValue::new("decision", decided.state().as_str());
-        self.decisions.add(1, &[outcome]);
+        self.changes.announce();
+        self.count(decided.state());
         self.outbox.deliver(entry).await?;
         // What was stored a moment ago, not what may have taken its place since.
         Ok(status)
     }
 
-    async fn judgement(
+    /// Refuses a submission whose operation has decided already.
+    async fn check_first(
         &self,
         submission: &Submission,
-        replaces: Option<cl_kv::Version>,
-    ) -> Result<Judgement, Error> {
-        let content = submission.content();
-        let tenant = submission.tenant.clone();
-        if self
-            .has_begun(&tenant, &submission.operation_id, content)
+        replaces: Option<&StoredRequest>,
+    ) -> Result<(), Error> {
+        let (tenant, content) = (&submission.tenant, submission.content());
+        if !self
+            .has_begun(tenant, &submission.operation_id, content)
             .await?
         {
-            let again = self.current(&submission.key()).await?;
-            return Err(if again.map(|stored| stored.version) == replaces {
-                // The same submission once more, after another one has taken its request's place.
-                Error::RequestIdConflict
-            } else {
-                // The same call twice at once, and the other one was faster.
-                StoreError::Conflict.into()
-            });
+            return Ok(());
         }
-        let read = blocking(&self.store, move |store| {
-            let Some(active) = store.active(&tenant)? else {
-                return Ok(None);
-            };
-            let stored = store.snapshot(&tenant, active.digest)?;
-            Ok(Some((active, stored.ok_or(StoreError::Corrupt)?)))
-        });
-        let (active, stored) = read.await?.ok_or(Error::PolicyNotActive)?;
-        Ok(Judgement {
-            snapshot: reread_snapshot(stored.bytes)?,
-            active: active.version,
-            replaces,
-            content,
-            now: self.now(),
+        let again = self.current(&submission.key()).await?;
+        let is_unchanged =
+            again.map(|stored| stored.version) == replaces.map(|stored| stored.version);
+        Err(if is_unchanged {
+            // The same submission once more, after another one has taken its request's place.
+            Error::RequestIdConflict
+        } else {
+            // The same call twice at once, and the other one was faster.
+            StoreError::Conflict.into()
         })
+    }
+
+    fn count(&self, outcome: DecisionState) {
+        let outcome = KeyValue::new("decision", outcome.as_str());
+        self.decisions.add(1, &[outcome]);
     }
 
     /// Refuses a request that may have been decided and forgotten, so that none is decided twice.
@@ -225,89 +274,6 @@ impl PolicyEngine {
         Ok(())
     }
 
-    fn decide(
-        &self,
-        submission: &Submission,
-        judgement: &Judgement,
-    ) -> Result<(Decided, NewDecision), Error> {
-        let refused = |refusal| Error::document("request")(InvalidBytes::Refused(refusal));
-        let inputs = Inputs {
-            request: &submission.request,
-            facts: &submission.facts,
-            snapshot: &judgement.snapshot.snapshot,
-            preflight: Preflight::Available,
-            now: judgement.now,
-        };
-        let decided = inputs.decide().map_err(refused)?;
-        let tenant = &submission.tenant;
-        let names = SubjectNames::of(&inputs, tenant, &self.keys);
-        let grant = grant(
-            &inputs,
-            &decided,
-            tenant,
-            &names,
-            &self.keys,
-            &self.audiences,
-        )
-        .map_err(refused)?;
-        let decision = &decided.decision;
-        let evidence = Evidence {
-            operation: Operation::Decide,
-            operation_id: &submission.operation_id,
-            engine: self.own.as_str(),
-            subject: &names.alias,
-            about: Some((decision.request_ref.as_str(), decision.id.as_str())),
-            policy: decision.policy_snapshot.digest,
-            input: submission.request.digest(),
-            output: decided.record.digest(),
-            decision: Some(decided.state().as_str()),
-            now: judgement.now,
-        };
-        let new = NewDecision {
-            key: submission.key(),
-            standing: Standing {
-                state: State::after(decided.state()),
-                request_digest: submission.request.digest(),
-                decision: decided.state(),
-                expires_at: decision.expires_at.instant(),
-            },
-            decision_id: decision.id.as_str().to_owned(),
-            recorded: RecordedDecision {
-                request: submission.request.bytes.clone(),
-                facts: submission.facts.clone(),
-                snapshot: decision.policy_snapshot.digest,
-                preflight: inputs.preflight,
-                now: judgement.now,
-                decision: decided.record.text().as_bytes().to_vec(),
-                grant,
-            },
-            active: judgement.active,
-            replaces: judgement.replaces,
-            kept_until: submission
-                .request
-                .request
-                .created_at
-                .instant()
-                .max(decision.expires_at.instant())
-                .max(judgement.now)
-                .plus_seconds(self.retention_seconds),
-            issue: self.issue_operation(&decided)?,
-            operation: self.used_for(&submission.operation_id, judgement.content, judgement.now),
-            entry: self.entry(tenant, &evidence, Some(names.tag))?,
-        };
-        Ok((decided, new))
-    }
-
-    /// The operation that is to issue a bundle, if the decision allows one and there is an issuer.
-    fn issue_operation(&self, decided: &Decided) -> Result<Option<OperationId>, Error> {
-        if self.issuing.is_none() || !decided.state().allows() {
-            return Ok(None);
-        }
-        let uuid = self.ids.uuid().map_err(|_| Error::Internal)?;
-        let id = OperationId::parse(&format!("urn:cl:operation:{uuid}"));
-        id.map(Some).ok_or(Error::Internal)
-    }
-
     /// A request as it is stored; what has run out is first stored as expired.
     async fn current(&self, key: &RequestKey) -> Result<Option<StoredRequest>, Error> {
         let (key, now) = (key.clone(), self.now());
@@ -316,12 +282,16 @@ impl PolicyEngine {
             match &stored {
                 Some(read) if read.standing.has_run_out(now) => {
                     store.expire(&key, read)?;
-                    store.request(&key)
+                    Ok((store.request(&key)?, true))
                 }
-                Some(_) | None => Ok(stored),
+                Some(_) | None => Ok((stored, false)),
             }
         });
-        Ok(current.await?)
+        let (stored, has_changed) = current.await?;
+        if has_changed {
+            self.changes.announce();
+        }
+        Ok(stored)
     }
 
     /// Where a request stands, once the receipt of its decision is durable.
@@ -343,6 +313,7 @@ impl PolicyEngine {
         Ok(RequestStatus {
             request_ref: key.id.as_str().to_owned(),
             state,
+            outcome: stored.standing.decision,
             conclusion: stored.conclusion,
             awaits_bundle: state == State::Decided && stored.issue.is_some(),
             decision: recorded.await?.decision,
@@ -377,12 +348,34 @@ impl PolicyEngine {
         }
     }
 
+    /// The active snapshot, and which activation was read.
+    async fn active_snapshot(&self, tenant: &TenantName) -> Result<ActiveSnapshot, Error> {
+        let tenant = tenant.clone();
+        let read = blocking(&self.store, move |store| {
+            let Some(active) = store.active(&tenant)? else {
+                return Ok(None);
+            };
+            let stored = store.snapshot(&tenant, active.digest)?;
+            Ok(Some((active, stored.ok_or(StoreError::Corrupt)?)))
+        });
+        let (active, stored) = read.await?.ok_or(Error::PolicyNotActive)?;
+        Ok(ActiveSnapshot {
+            read: reread_snapshot(stored.bytes)?,
+            version: active.version,
+        })
+    }
+
     async fn preflight(&self, tenant: &TenantName, operation: Operation) -> Result<(), Error> {
         let answer = self.receipts.preflight(tenant, operation).await;
         answer.map_err(|refused| {
             tracing::warn!(code = ?refused.code, reason = refused.reason, "receipt preflight failed");
             Error::ReceiptStoreUnavailable
         })
+    }
+
+    fn new_operation(&self) -> Result<OperationId, Error> {
+        let uuid = self.ids.uuid().map_err(|_| Error::Internal)?;
+        OperationId::parse(&format!("urn:cl:operation:{uuid}")).ok_or(Error::Internal)
     }
 
     fn entry(

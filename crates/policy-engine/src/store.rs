@@ -2,6 +2,9 @@
 
 mod kept;
 mod kv;
+pub mod people;
+mod people_kv;
+mod people_records;
 mod records;
 
 use std::sync::Arc;
@@ -14,6 +17,7 @@ use cl_model::time::UnixTime;
 use cl_model::urn::{BundleId, RequestId};
 
 pub use self::kv::KvStore;
+use self::people::{Pending, People, Queued};
 use crate::core::facts::Facts;
 use crate::core::grant::SignedGrant;
 use crate::core::operation::{OperationId, TenantName};
@@ -32,7 +36,7 @@ use crate::core::state::Standing;
 /// [`StoreError::Unavailable`] the batch is stored whole or not at all, and a repeat finds out.
 ///
 /// **What if absent?** `Ok(None)`.
-pub trait Store: Send + Sync {
+pub trait Store: People {
     /// The tenant's active snapshot, by name.
     fn active(&self, tenant: &TenantName) -> Result<Option<Active>, StoreError>;
 
@@ -244,6 +248,8 @@ pub struct StoredRequest {
     pub issue: Option<OperationId>,
     /// How issuing ended.
     pub conclusion: Option<Conclusion>,
+    /// Where it waits for an approval, while it does.
+    pub queued: Option<Queued>,
     /// Which writing was read.
     pub version: Version,
 }
@@ -282,6 +288,8 @@ pub struct RecordedDecision {
     pub decision: Vec<u8>,
     /// The grant, if something was allowed.
     pub grant: Option<SignedGrant>,
+    /// The artefact of the approval that it was made with, if there was one.
+    pub approval: Option<Vec<u8>>,
 }
 
 /// A decision to store.
@@ -294,10 +302,14 @@ pub struct NewDecision {
     pub decision_id: String,
     /// The decision.
     pub recorded: RecordedDecision,
+    /// Whose context it is about.
+    pub subject: Reference,
+    /// What waits for an answer, if it asks for an approval.
+    pub pending: Option<Pending>,
     /// The active snapshot, as read.
     pub active: Version,
     /// The request that it replaces, as read.
-    pub replaces: Option<Version>,
+    pub replaces: Option<StoredRequest>,
     /// How long it is kept.
     pub kept_until: UnixTime,
     /// The operation that is to issue a bundle for it, if there is an issuer.

@@ -149,6 +149,7 @@ impl Client {
         let message = wire::SubmitRequestRequest {
             request,
             idempotency_key: None,
+            wait_seconds: 0,
         };
         let answer = self.exchange.clone().submit_request(message).await?;
         RequestStatus::read(answer.into_inner().status)
@@ -162,6 +163,7 @@ impl Client {
     pub async fn status(&self, request_ref: &str) -> Result<RequestStatus, Error> {
         let message = wire::GetRequestRequest {
             request_ref: request_ref.to_owned(),
+            wait_seconds: 0,
         };
         let answer = self.exchange.clone().get_request(message).await?;
         RequestStatus::read(answer.into_inner().status)
@@ -315,6 +317,8 @@ pub enum RequestState {
     Failed,
     /// The request ran out before it could be carried out.
     Expired,
+    /// A person took back what was granted.
+    Revoked,
 }
 
 /// Where a request stands.
@@ -344,6 +348,7 @@ impl RequestStatus {
             wire::RequestState::Issued => RequestState::Issued,
             wire::RequestState::Failed => RequestState::Failed,
             wire::RequestState::Expired => RequestState::Expired,
+            wire::RequestState::Revoked => RequestState::Revoked,
         };
         let seconds = message.retry_after_seconds.map(u64::from);
         Ok(Self {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, ensure};
 use prost::Message as _;
 use prost_types::field_descriptor_proto::{Label, Type};
-use prost_types::{DescriptorProto, FieldDescriptorProto, FileDescriptorSet};
+use prost_types::{DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet};
 
 fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
@@ -59,7 +59,7 @@ fn generate(files: &FileDescriptorSet, out_dir: &Path) -> anyhow::Result<()> {
     let mut impls = Vec::new();
     for file in files.file.iter().filter(|file| is_ours(file.package())) {
         let mut code = String::new();
-        let hides = Hides::of(file.package());
+        let hides = Hides::of(file);
         let messages = file.message_type.iter();
         for message in messages.filter(|message| hides.any_of(message)) {
             let name = format!(".{}.{}", file.package(), message.name());
@@ -90,10 +90,16 @@ struct Hides {
 }
 
 impl Hides {
-    /// Documents and signatures everywhere; where claims and sources travel, all text as well.
-    fn of(package: &str) -> Self {
+    /// Documents and signatures everywhere; where claims and sources travel, and where people read
+    /// what is asked about them, all text as well.
+    fn of(file: &FileDescriptorProto) -> Self {
+        let package = ["contextlayer.semantic.v1", "contextlayer.vault.v1"];
+        let files = [
+            "contextlayer/policy/v1/approval.proto",
+            "contextlayer/policy/v1/approver_admin.proto",
+        ];
         Self {
-            text: ["contextlayer.semantic.v1", "contextlayer.vault.v1"].contains(&package),
+            text: package.contains(&file.package()) || files.contains(&file.name()),
         }
     }
 

@@ -6,7 +6,7 @@
 //! names, times and digests are text until the receiver parses them.
 //!
 //! Messages that carry documents or signatures show only their length in `Debug`; those of the vault
-//! and of the semantic proxy show no text at all.
+//! and of the semantic proxy, and those about people who approve, show no text at all.
 
 pub mod field_path;
 pub mod grant;
@@ -39,7 +39,7 @@ pub mod exchange {
     package_v1!("contextlayer.exchange.v1");
 }
 
-/// Decisions, policy snapshots and grants: served by the policy engine.
+/// Decisions, policy snapshots, grants and people's approvals: served by the policy engine.
 pub mod policy {
     package_v1!("contextlayer.policy.v1");
 }

@@ -7,6 +7,7 @@
     reason = "tests"
 )]
 
+mod approvers;
 mod erased;
 mod exchange;
 mod explained;

@@ -16,10 +16,12 @@ use cl_host::telemetry::Telemetry;
 use cl_host::tls::{Credentials, ServerTls, TlsFiles};
 use cl_kv::{Engine, KeyEncryptionKey, RocksEngine, Sealed};
 use cl_model::key::{Seed, SigningKey};
+use cl_model::passkey::RelyingParty;
 use cl_model::scalar::KeyId;
 use cl_pki::{Leaf, Validity};
 use cl_policy_engine::core::grant::Audiences;
 use cl_policy_engine::core::keys::Keys;
+use cl_policy_engine::people::PeopleSettings;
 use cl_policy_engine::receipts::GrpcReceipts;
 use cl_policy_engine::store::KvStore;
 use cl_receipt_store::core::command::Rules;
@@ -212,6 +214,11 @@ impl Starting {
             retention_seconds: 3600,
             sweep_interval: Duration::from_secs(60),
             max_clock_step: Duration::from_secs(60),
+            people: PeopleSettings {
+                relying_party: RelyingParty::new("localhost", vec!["https://localhost".to_owned()])
+                    .expect("a relying party"),
+                approval_seconds: 60,
+            },
             audiences: Audiences::of(TRUST_DOMAIN).expect("a trust domain"),
             clock: Arc::clone(&self.clock),
             ids: Arc::clone(&self.ids),

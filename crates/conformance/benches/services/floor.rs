@@ -14,7 +14,7 @@ use cl_wire::policy::v1::policy_service_client::PolicyServiceClient;
 use cl_wire::policy::v1::policy_service_server::{PolicyService, PolicyServiceServer};
 use cl_wire::policy::v1::{
     GetRequestRequest, GetRequestResponse, RequestStatus, SubmitRequestRequest,
-    SubmitRequestResponse,
+    SubmitRequestResponse, WatchRequestRequest, WatchRequestResponse,
 };
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -251,6 +251,15 @@ impl PolicyService for Nothing {
         &self,
         _: Request<GetRequestRequest>,
     ) -> Result<Response<GetRequestResponse>, Status> {
+        Err(Status::unimplemented("no part of the floor"))
+    }
+
+    type WatchRequestStream = tokio_stream::Empty<Result<WatchRequestResponse, Status>>;
+
+    async fn watch_request(
+        &self,
+        _: Request<WatchRequestRequest>,
+    ) -> Result<Response<Self::WatchRequestStream>, Status> {
         Err(Status::unimplemented("no part of the floor"))
     }
 }

@@ -24,8 +24,11 @@ const IDENTITIES: [&str; 6] = [
     "client",
 ];
 
+/// The console's: its identity is none of a home's yet.
+const NOBODY_HERE: &[&str] = &[];
+
 /// Where each package is served, and who may call its rpcs.
-const SERVED: [(&str, &str, &[&str]); 19] = [
+const SERVED: [(&str, &str, &[&str]); 36] = [
     (
         "policy.v1.PolicyService/SubmitRequest",
         POLICY_ENGINE,
@@ -35,6 +38,91 @@ const SERVED: [(&str, &str, &[&str]); 19] = [
         "policy.v1.PolicyService/GetRequest",
         POLICY_ENGINE,
         &[GATEWAY],
+    ),
+    (
+        "policy.v1.PolicyService/WatchRequest",
+        POLICY_ENGINE,
+        &[GATEWAY],
+    ),
+    (
+        "policy.v1.ApproverAdminService/OpenEnrolment",
+        POLICY_ENGINE,
+        &["operator"],
+    ),
+    (
+        "policy.v1.ApproverAdminService/ListCredentials",
+        POLICY_ENGINE,
+        &["operator"],
+    ),
+    (
+        "policy.v1.ApproverAdminService/ConfirmCredential",
+        POLICY_ENGINE,
+        &["operator"],
+    ),
+    (
+        "policy.v1.ApproverAdminService/RevokeCredential",
+        POLICY_ENGINE,
+        &["operator"],
+    ),
+    (
+        "policy.v1.ApproverAdminService/GetApproval",
+        POLICY_ENGINE,
+        &["operator"],
+    ),
+    (
+        "policy.v1.ApprovalService/BeginSignIn",
+        POLICY_ENGINE,
+        NOBODY_HERE,
+    ),
+    (
+        "policy.v1.ApprovalService/FinishSignIn",
+        POLICY_ENGINE,
+        NOBODY_HERE,
+    ),
+    (
+        "policy.v1.ApprovalService/EndSession",
+        POLICY_ENGINE,
+        NOBODY_HERE,
+    ),
+    (
+        "policy.v1.ApprovalService/BeginEnrolment",
+        POLICY_ENGINE,
+        NOBODY_HERE,
+    ),
+    (
+        "policy.v1.ApprovalService/FinishEnrolment",
+        POLICY_ENGINE,
+        NOBODY_HERE,
+    ),
+    (
+        "policy.v1.ApprovalService/ListPendingApprovals",
+        POLICY_ENGINE,
+        NOBODY_HERE,
+    ),
+    (
+        "policy.v1.ApprovalService/GetPendingApproval",
+        POLICY_ENGINE,
+        NOBODY_HERE,
+    ),
+    (
+        "policy.v1.ApprovalService/BeginAnswer",
+        POLICY_ENGINE,
+        NOBODY_HERE,
+    ),
+    (
+        "policy.v1.ApprovalService/FinishAnswer",
+        POLICY_ENGINE,
+        NOBODY_HERE,
+    ),
+    (
+        "policy.v1.ApprovalService/ListDecisions",
+        POLICY_ENGINE,
+        NOBODY_HERE,
+    ),
+    (
+        "policy.v1.ApprovalService/RevokeGrant",
+        POLICY_ENGINE,
+        NOBODY_HERE,
     ),
     (
         "policy.v1.PolicyAdminService/PutSnapshot",
@@ -156,7 +244,7 @@ async fn wrong_callers_are_refused_on_every_rpc() {
         }
     }
     // Who asks for context has a client's certificate, whatever else it could be.
-    for method in ["SubmitRequest", "GetRequest"] {
+    for method in ["SubmitRequest", "GetRequest", "WatchRequest"] {
         let method = format!("exchange.v1.ExchangeService/{method}");
         for identity in IDENTITIES {
             let credentials = deployment.credentials(identity);

@@ -15,6 +15,7 @@ pub(crate) async fn submit(exchange: &Exchange, request: &Value) -> Result<Vec<u
     let message = wire::SubmitRequestRequest {
         request: canonical::to_text(request).into_bytes(),
         idempotency_key: None,
+        wait_seconds: 0,
     };
     let answer = exchange.clone().submit_request(message).await?;
     Ok(answer.into_inner().status.unwrap().decision)
@@ -23,6 +24,7 @@ pub(crate) async fn submit(exchange: &Exchange, request: &Value) -> Result<Vec<u
 pub(crate) async fn read(exchange: &Exchange, request_ref: &str) -> Result<Vec<u8>, Status> {
     let message = wire::GetRequestRequest {
         request_ref: request_ref.to_owned(),
+        wait_seconds: 0,
     };
     let answer = exchange.clone().get_request(message).await?;
     Ok(answer.into_inner().status.unwrap().decision)

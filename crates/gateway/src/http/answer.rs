@@ -33,11 +33,13 @@ use crate::error::{Binding, Error, Told};
 use crate::proposals::Proposed;
 use crate::receipts::Recorded;
 use crate::service::{Document, Done};
+use crate::waiting::Wait;
 
 const STATE: HeaderName = HeaderName::from_static("context-layer-state");
 const BUNDLE: HeaderName = HeaderName::from_static("context-layer-bundle");
 const FAILURE: HeaderName = HeaderName::from_static("context-layer-failure");
 const SEQUENCE: HeaderName = HeaderName::from_static("context-layer-sequence");
+const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 const NO_STORE: &str = "no-store";
@@ -60,9 +62,11 @@ impl Answers {
     pub(super) fn submitted(&self, submitted: Done<Standing>) -> Response {
         let status = match submitted.answer.state {
             State::PendingApproval => StatusCode::ACCEPTED,
-            State::Decided | State::Issued(_) | State::Failed(_) | State::Expired => {
-                StatusCode::CREATED
-            }
+            State::Decided
+            | State::Issued(_)
+            | State::Failed(_)
+            | State::Expired
+            | State::Revoked => StatusCode::CREATED,
         };
         let location = format!("{REQUESTS}/{}", submitted.answer.request);
         let mut response = self.standing_with(status, submitted.answer);
@@ -94,6 +98,7 @@ impl Answers {
                 "failed"
             }
             State::Expired => "expired",
+            State::Revoked => "revoked",
         };
         insert(&mut response, STATE, name);
         response
@@ -252,6 +257,15 @@ fn mark_replay(response: &mut Response, is_replay: bool) {
     if is_replay {
         insert(response, REPLAYED, "true");
     }
+}
+
+/// Says which wait was honoured (RFC 7240 section 3).
+pub(super) fn waited(mut response: Response, wait: Option<Wait>) -> Response {
+    if let Some(wait) = wait {
+        let applied = format!("wait={}", wait.seconds());
+        insert(&mut response, PREFERENCE_APPLIED, &applied);
+    }
+    response
 }
 
 /// All values are fixed texts or identifiers of a checked grammar, so none is ever left out.

@@ -5,6 +5,7 @@ use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName};
 
 use crate::error::Binding;
+use crate::waiting::Wait;
 
 /// The media type of bodies in both directions.
 pub(super) const MEDIA_TYPE: &str = "application/vnd.context-layer+json";
@@ -14,6 +15,8 @@ pub(crate) const VERSION: &str = "0.2-draft";
 
 /// The header that names the version.
 pub(super) const VERSION_HEADER: HeaderName = HeaderName::from_static("context-layer-version");
+
+const PREFER: HeaderName = HeaderName::from_static("prefer");
 
 pub(super) fn check_version(headers: &HeaderMap) -> Result<(), Binding> {
     let mut values = headers.get_all(VERSION_HEADER).iter();
@@ -44,6 +47,21 @@ pub(super) fn check_accept(headers: &HeaderMap) -> Result<(), Binding> {
         return Ok(());
     }
     Err(Binding::NotAcceptable)
+}
+
+/// How long the caller prefers to wait for a final state (RFC 7240 section 4.3). A preference that is
+/// not understood is none, and the first of several counts.
+pub(super) fn wait(headers: &HeaderMap) -> Option<Wait> {
+    let values = headers.get_all(PREFER).iter();
+    let texts = values.filter_map(|value| value.to_str().ok());
+    let mut preferences = texts.flat_map(|text| text.split(','));
+    let seconds = preferences.find_map(|preference| {
+        let (name, value) = essence(preference).split_once('=')?;
+        let is_wait = name.trim().eq_ignore_ascii_case("wait");
+        is_wait.then(|| value.trim().trim_matches('"').to_owned())
+    })?;
+    let is_number = !seconds.is_empty() && seconds.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| Wait::at_most(seconds.parse().unwrap_or(u64::MAX)))
 }
 
 /// The two forms of a bundle.
@@ -134,6 +152,36 @@ mod tests {
     use http::HeaderValue;
 
     use super::*;
+
+    #[test]
+    fn waits_are_read_as_preferences_are() {
+        let of = |values: &[&'static str]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(PREFER, HeaderValue::from_static(value));
+            }
+            wait(&headers).map(Wait::seconds)
+        };
+        for (values, seconds) in [
+            (&["wait=10"][..], Some(10)),
+            (&["respond-async, Wait = 7"], Some(7)),
+            (&["respond-async", "wait=7"], Some(7)),
+            (&["wait=\"9\"; x=1"], Some(9)),
+            (&["wait=3, wait=50"], Some(3)),
+            (&["wait=61"], Some(60)),
+            (&["wait=99999999999999999999999"], Some(60)),
+            (&["wait=0"], Some(0)),
+            (&[], None),
+            (&["wait"], None),
+            (&["wait="], None),
+            (&["wait=-1"], None),
+            (&["wait=+1"], None),
+            (&["wait=1.5"], None),
+            (&["waiting=5"], None),
+        ] {
+            assert_eq!(of(values), seconds, "{values:?}");
+        }
+    }
 
     fn headers(name: HeaderName, values: &[&str]) -> HeaderMap {
         let mut headers = HeaderMap::new();

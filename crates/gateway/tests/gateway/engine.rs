@@ -12,7 +12,8 @@ use cl_wire::policy::v1 as wire;
 use cl_wire::policy::v1::policy_service_server::PolicyService;
 use cl_wire::status::{StatusBuilder, status};
 use serde_json::json;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, mpsc};
+use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Request, Response, Status};
 
 type Key = (String, String, String);
@@ -35,6 +36,7 @@ struct State {
     lost_answers: usize,
     next: Option<wire::RequestStatus>,
     is_held: bool,
+    watchers: usize,
 }
 
 impl Default for FakeEngine {
@@ -60,6 +62,23 @@ impl FakeEngine {
     /// Gives the next new request this status; id and decision are filled in.
     pub(crate) fn decide_next(&self, status: wire::RequestStatus) {
         self.state().next = Some(status);
+    }
+
+    /// Turns every request into another state.
+    pub(crate) fn turn_all(&self, turned: &wire::RequestStatus) {
+        for (_, status) in self.state().requests.values_mut() {
+            let (request_ref, decision) = (status.request_ref.clone(), status.decision.clone());
+            *status = wire::RequestStatus {
+                request_ref,
+                decision,
+                ..turned.clone()
+            };
+        }
+    }
+
+    /// How many calls follow requests now.
+    pub(crate) fn watchers(&self) -> usize {
+        self.state().watchers
     }
 
     pub(crate) fn hold(&self) {
@@ -204,6 +223,55 @@ impl PolicyService for FakeEngine {
         Ok(Response::new(wire::SubmitRequestResponse {
             status: Some(found),
         }))
+    }
+
+    type WatchRequestStream = ReceiverStream<Result<wire::WatchRequestResponse, Status>>;
+
+    async fn watch_request(
+        &self,
+        request: Request<wire::WatchRequestRequest>,
+    ) -> Result<Response<Self::WatchRequestStream>, Status> {
+        let message = request.into_inner();
+        let facts = checked_facts(message.facts.as_ref(), &message.tenant)?;
+        let key = (
+            message.tenant.clone(),
+            facts.principal.clone(),
+            message.request_ref,
+        );
+        let text = "no such request";
+        let find = |engine: &Self, key: &Key| {
+            let state = engine.state();
+            state.requests.get(key).map(|(_, found)| found.clone())
+        };
+        let first = find(self, &key);
+        let first = first.ok_or_else(|| status(Code::NotFound, "REQUEST_NOT_FOUND", text))?;
+        let (sender, receiver) = mpsc::channel(1);
+        let engine = self.clone();
+        self.state().watchers += 1;
+        tokio::spawn(async move {
+            let mut last = None;
+            let mut next = Some(first);
+            loop {
+                if last != next
+                    && let Some(status) = &next
+                {
+                    let status = Some(status.clone());
+                    let message = wire::WatchRequestResponse { status };
+                    if sender.send(Ok(message)).await.is_err() {
+                        break;
+                    }
+                    last = next;
+                }
+                let pause = tokio::time::sleep(Duration::from_millis(5));
+                tokio::select! {
+                    () = sender.closed() => break,
+                    () = pause => {}
+                }
+                next = find(&engine, &key);
+            }
+            engine.state().watchers -= 1;
+        });
+        Ok(Response::new(ReceiverStream::new(receiver)))
     }
 
     async fn get_request(

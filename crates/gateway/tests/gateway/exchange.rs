@@ -40,6 +40,7 @@ impl<'a> Caller<'a> {
         let message = self.with_token(SubmitRequestRequest {
             request: document,
             idempotency_key: key.map(str::to_owned),
+            wait_seconds: 0,
         });
         let answer = within("a submission", exchange.submit_request(message)).await?;
         let is_replay = answer.metadata().get("idempotency-replayed").is_some();
@@ -54,6 +55,7 @@ impl<'a> Caller<'a> {
         let mut exchange = self.gateway.exchange(credentials);
         let message = self.with_token(GetRequestRequest {
             request_ref: request_ref.to_owned(),
+            wait_seconds: 0,
         });
         let answer = within("a read", exchange.get_request(message)).await?;
         Ok(answer.into_inner().status.unwrap())

@@ -35,3 +35,4 @@ mod support;
 mod token_cases;
 mod tokens;
 mod vault;
+mod waiting;

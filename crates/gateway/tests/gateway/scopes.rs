@@ -117,12 +117,14 @@ async fn both_doors_ask_for_the_same_scopes() {
             assert_eq!(is_refused, granted != needed, "{granted}: {needed}");
         };
         let request = wire::SubmitRequestRequest {
+            wait_seconds: 0,
             request: canonical_bytes(&request("scope")),
             idempotency_key: None,
         };
         let call = exchange.submit_request(with_token(&token, request));
         check("context.request", within("a call", call).await.err());
         let message = wire::GetRequestRequest {
+            wait_seconds: 0,
             request_ref: "urn:cl:request:x".to_owned(),
         };
         let call = exchange.get_request(with_token(&token, message));

@@ -219,6 +219,7 @@ impl World {
                 &[
                     "/contextlayer.policy.v1.PolicyService/SubmitRequest",
                     "/contextlayer.policy.v1.PolicyService/GetRequest",
+                    "/contextlayer.policy.v1.PolicyService/WatchRequest",
                 ],
             ),
             ISSUER => (

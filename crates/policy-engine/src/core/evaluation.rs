@@ -8,6 +8,7 @@ use cl_model::record::Record;
 use cl_model::refusal::Refusal;
 use cl_model::time::UnixTime;
 
+use super::answer::Approved;
 use super::facts::Facts;
 use super::request::ReadRequest;
 
@@ -20,6 +21,8 @@ pub struct Inputs<'a> {
     pub facts: &'a Facts,
     /// The policy in force.
     pub snapshot: &'a Snapshot,
+    /// The approval that came with it, verified when it was taken.
+    pub approved: Option<&'a Approved>,
     /// What the receipt preflight found.
     pub preflight: Preflight,
     /// The time of evaluation.
@@ -46,12 +49,20 @@ impl Inputs<'_> {
     /// Evaluates the request.
     pub fn decide(&self) -> Result<Decided, Refusal> {
         let asked = self.asked();
+        let (approval, verifier) = match self.approved {
+            None => (PresentedApproval::None, VerifierOutcome::Absent),
+            Some(approved) => {
+                let approval = Box::new(approved.approval().clone());
+                let approval = PresentedApproval::Approval(approval);
+                (approval, VerifierOutcome::Authenticated)
+            }
+        };
         let record = Evaluation {
             request: &asked,
             policy: self.snapshot.policy(),
-            approval: &PresentedApproval::None,
+            approval: &approval,
             approval_rule: ApprovalRule::GrantOrDecline,
-            verifier: VerifierOutcome::Absent,
+            verifier,
             preflight: self.preflight,
             now: self.now,
         }
@@ -101,6 +112,12 @@ impl Inputs<'_> {
             (
                 latest_end.is_some_and(|latest| request.expires_at.instant() > latest),
                 "REQUEST_LIFETIME_EXCEEDED",
+            ),
+            // Who declines everything says no to the request, not only to what was gated.
+            (
+                self.approved
+                    .is_some_and(|approved| approved.document().declines_everything()),
+                "APPROVAL_DECLINED",
             ),
         ];
         let applying = reasons.into_iter().filter(|(applies, _)| *applies);

@@ -23,6 +23,22 @@ pub enum Operation {
     ActivateSnapshot,
     /// A decision was evaluated again.
     Replay,
+    /// A person's answer was taken.
+    Approve,
+    /// A person's answer did not fit.
+    RefuseApproval,
+    /// A sign-in was refused because its credential may have been copied.
+    RefuseSignIn,
+    /// A link for a person's passkey was made.
+    OpenEnrolment,
+    /// A passkey was enrolled.
+    EnrolCredential,
+    /// A passkey was confirmed.
+    ConfirmCredential,
+    /// A passkey was revoked.
+    RevokeCredential,
+    /// A person took back what a decision granted.
+    RevokeGrant,
 }
 
 impl Operation {
@@ -33,6 +49,31 @@ impl Operation {
             Self::PutSnapshot => "policy.put_snapshot",
             Self::ActivateSnapshot => "policy.activate_snapshot",
             Self::Replay => "policy.replay",
+            Self::Approve => "policy.approve",
+            Self::RefuseApproval => "policy.refuse_approval",
+            Self::RefuseSignIn => "policy.refuse_sign_in",
+            Self::OpenEnrolment => "policy.open_enrolment",
+            Self::EnrolCredential => "policy.enrol_credential",
+            Self::ConfirmCredential => "policy.confirm_credential",
+            Self::RevokeCredential => "policy.revoke_credential",
+            Self::RevokeGrant => "policy.revoke_grant",
+        }
+    }
+
+    /// A refusal is an attempt that failed.
+    const fn outcome(self) -> &'static str {
+        match self {
+            Self::RefuseApproval | Self::RefuseSignIn => "failure",
+            Self::Decide
+            | Self::PutSnapshot
+            | Self::ActivateSnapshot
+            | Self::Replay
+            | Self::Approve
+            | Self::OpenEnrolment
+            | Self::EnrolCredential
+            | Self::ConfirmCredential
+            | Self::RevokeCredential
+            | Self::RevokeGrant => "success",
         }
     }
 
@@ -42,6 +83,14 @@ impl Operation {
             Self::PutSnapshot => "A policy snapshot was stored.",
             Self::ActivateSnapshot => "A policy snapshot was made active.",
             Self::Replay => "A recorded decision was evaluated again.",
+            Self::Approve => "A person answered a context request.",
+            Self::RefuseApproval => "A person's answer to a context request did not fit.",
+            Self::RefuseSignIn => "A sign-in was refused: its passkey may have been copied.",
+            Self::OpenEnrolment => "A link to enrol a passkey was made.",
+            Self::EnrolCredential => "A passkey was enrolled, and waits to be confirmed.",
+            Self::ConfirmCredential => "A passkey was confirmed.",
+            Self::RevokeCredential => "A passkey was revoked.",
+            Self::RevokeGrant => "A person took back what a decision granted.",
         }
     }
 }
@@ -60,7 +109,9 @@ pub struct Evidence<'a> {
     /// Request and decision, where there are any.
     pub about: Option<(&'a str, &'a str)>,
     /// The policy that the operation was about, or ran under.
-    pub policy: Digest,
+    pub policy: Option<Digest>,
+    /// Approval, credential and reason, where there are any, by their names in the metadata.
+    pub facts: &'a [(&'static str, &'a str)],
     /// The digest of what went in.
     pub input: Digest,
     /// The digest of what came out.
@@ -78,6 +129,9 @@ impl Evidence<'_> {
         if let Some(decision) = self.decision {
             metadata["decision"] = Value::from(decision);
         }
+        for (name, fact) in self.facts {
+            metadata[*name] = Value::from(*fact);
+        }
         let now = self.now.to_string();
         let members = json!({
             "spec_version": SPEC_VERSION,
@@ -92,8 +146,8 @@ impl Evidence<'_> {
             "bundle_ref": null,
             "started_at": now,
             "completed_at": now,
-            "outcome": "success",
-            "policy_snapshot": self.policy.to_string(),
+            "outcome": self.operation.outcome(),
+            "policy_snapshot": self.policy.map(|digest| digest.to_string()),
             "input_digest": self.input.to_string(),
             "output_digest": self.output.to_string(),
             "payload_included": false,

@@ -16,6 +16,7 @@ use serde_json::json;
 use super::evaluation::{Decided, Inputs};
 use super::keys::Keys;
 use super::operation::TenantName;
+use super::request::ReadRequest;
 
 /// What a subject is called outside the vault.
 #[derive(Clone)]
@@ -29,7 +30,12 @@ pub struct SubjectNames {
 impl SubjectNames {
     /// The names of a request's subject.
     pub fn of(inputs: &Inputs<'_>, tenant: &TenantName, keys: &Keys) -> Self {
-        let request = &inputs.request.request;
+        Self::of_request(inputs.request, tenant, keys)
+    }
+
+    /// The names of the subject of `request`.
+    pub fn of_request(request: &ReadRequest, tenant: &TenantName, keys: &Keys) -> Self {
+        let request = &request.request;
         let subject = request.subject_ref.as_str();
         // A request id is unique for its requester only, and a requester for its tenant.
         let exchange = json!([

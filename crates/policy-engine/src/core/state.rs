@@ -17,15 +17,18 @@ pub enum State {
     Failed,
     /// It ran out before it could be carried out.
     Expired,
+    /// A person took back what it granted.
+    Revoked,
 }
 
 impl State {
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 6] = [
         Self::PendingApproval,
         Self::Decided,
         Self::Issued,
         Self::Failed,
         Self::Expired,
+        Self::Revoked,
     ];
 
     /// The state of a request right after its evaluation.
@@ -46,6 +49,16 @@ impl State {
             Self::Issued => "issued",
             Self::Failed => "failed",
             Self::Expired => "expired",
+            Self::Revoked => "revoked",
+        }
+    }
+
+    /// Whether it can still change by itself, or by a person's answer.
+    pub const fn is_final(self, decision: DecisionState, awaits_bundle: bool) -> bool {
+        match self {
+            Self::PendingApproval => false,
+            Self::Decided => !(decision.allows() && awaits_bundle),
+            Self::Issued | Self::Failed | Self::Expired | Self::Revoked => true,
         }
     }
 
@@ -74,7 +87,7 @@ impl Standing {
         let can_run_out = match self.state {
             State::PendingApproval => true,
             State::Decided => self.decision.allows(),
-            State::Issued | State::Failed | State::Expired => false,
+            State::Issued | State::Failed | State::Expired | State::Revoked => false,
         };
         can_run_out && self.expires_at <= now
     }
@@ -124,6 +137,7 @@ mod tests {
             (State::Issued, OnSubmission::Conflict),
             (State::Failed, OnSubmission::Conflict),
             (State::Expired, OnSubmission::Conflict),
+            (State::Revoked, OnSubmission::Conflict),
         ] {
             let standing = standing(state, DecisionState::NeedsApproval);
             assert_eq!(standing.on_submission(other), expected);
@@ -142,6 +156,7 @@ mod tests {
             (State::Issued, DecisionState::Allow, false),
             (State::Failed, DecisionState::Allow, false),
             (State::Expired, DecisionState::Allow, false),
+            (State::Revoked, DecisionState::Allow, false),
         ] {
             let standing = standing(state, decision);
             assert!(!standing.has_run_out(at(999)));

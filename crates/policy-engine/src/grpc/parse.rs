@@ -40,10 +40,36 @@ pub(super) fn request_key(
     message: wire::GetRequestRequest,
     engine: &PolicyEngine,
 ) -> Result<RequestKey, Error> {
-    let tenant = tenant(&message.tenant)?;
-    let id = bounded(&message.request_ref).and_then(RequestId::parse);
+    let wire::GetRequestRequest {
+        tenant,
+        request_ref,
+        facts,
+    } = message;
+    key_of(&tenant, &request_ref, facts, engine)
+}
+
+pub(super) fn watched(
+    message: wire::WatchRequestRequest,
+    engine: &PolicyEngine,
+) -> Result<RequestKey, Error> {
+    let wire::WatchRequestRequest {
+        tenant,
+        request_ref,
+        facts,
+    } = message;
+    key_of(&tenant, &request_ref, facts, engine)
+}
+
+fn key_of(
+    tenant_name: &str,
+    request_ref: &str,
+    authenticated: Option<wire::AuthenticatedFacts>,
+    engine: &PolicyEngine,
+) -> Result<RequestKey, Error> {
+    let tenant = tenant(tenant_name)?;
+    let id = bounded(request_ref).and_then(RequestId::parse);
     Ok(RequestKey {
-        principal: facts(message.facts, &tenant, engine)?.principal,
+        principal: facts(authenticated, &tenant, engine)?.principal,
         id: id.ok_or_else(|| invalid("request_ref", "NOT_A_REQUEST_ID"))?,
         tenant,
     })
@@ -84,11 +110,7 @@ pub(super) fn replay(
 pub(super) fn page(
     message: &wire::ListSnapshotsRequest,
 ) -> Result<(TenantName, Option<u64>, usize), Error> {
-    let limit = match usize::try_from(message.page_size) {
-        Ok(0) => DEFAULT_PAGE_SIZE,
-        Ok(size) if size <= MAX_PAGE_SIZE => size,
-        Ok(_) | Err(_) => return Err(invalid("page_size", "OUT_OF_RANGE")),
-    };
+    let limit = admin_page_size(message.page_size)?;
     let after = match message.page_token.as_str() {
         "" => None,
         token => {
@@ -96,6 +118,14 @@ pub(super) fn page(
         }
     };
     Ok((tenant(&message.tenant)?, after, limit))
+}
+
+pub(super) fn admin_page_size(size: u32) -> Result<usize, Error> {
+    match usize::try_from(size) {
+        Ok(0) => Ok(DEFAULT_PAGE_SIZE),
+        Ok(size) if size <= MAX_PAGE_SIZE => Ok(size),
+        Ok(_) | Err(_) => Err(invalid("page_size", "OUT_OF_RANGE")),
+    }
 }
 
 /// The token of the page after a place.
@@ -119,15 +149,15 @@ pub(super) fn optional_digest(
     text.map(|text| digest(field, text)).transpose()
 }
 
-fn digest(field: &'static str, text: &str) -> Result<Digest, Error> {
+pub(super) fn digest(field: &'static str, text: &str) -> Result<Digest, Error> {
     Digest::parse(text).ok_or_else(|| invalid(field, "NOT_A_DIGEST"))
 }
 
-fn operation_id(text: &str) -> Result<OperationId, Error> {
+pub(super) fn operation_id(text: &str) -> Result<OperationId, Error> {
     OperationId::parse(text).ok_or_else(|| invalid("operation_id", "NOT_AN_OPERATION_ID"))
 }
 
-fn bounded(text: &str) -> Option<&str> {
+pub(super) fn bounded(text: &str) -> Option<&str> {
     (text.len() <= MAX_ID_BYTES).then_some(text)
 }
 
@@ -209,7 +239,7 @@ fn bound_key(key: authenticated_facts::BoundKey) -> Result<BoundKey, Error> {
     }
 }
 
-fn invalid(field: &'static str, rule: &'static str) -> Error {
+pub(super) fn invalid(field: &'static str, rule: &'static str) -> Error {
     Error::Field {
         field: FieldPath::new(field),
         rule,

@@ -5,6 +5,7 @@ use cl_model::time::UnixTime;
 use serde_json::json;
 
 use super::{ATTEMPTS, PolicyEngine, reread_snapshot};
+use crate::core::answer::Approved;
 use crate::core::evaluation::Inputs;
 use crate::core::evidence::{Evidence, Operation};
 use crate::core::operation::{OperationId, TenantName};
@@ -252,7 +253,8 @@ impl PolicyEngine {
                 engine: self.own.as_str(),
                 subject: &self.tenant_alias(tenant),
                 about: Some((&repeated.request_ref, decision_id)),
-                policy: repeated.policy,
+                policy: Some(repeated.policy),
+                facts: &[],
                 input: Digest::of_bytes(&repeated.answer.recorded),
                 output: Digest::of_bytes(&repeated.answer.repeated),
                 decision: None,
@@ -286,7 +288,8 @@ impl PolicyEngine {
             engine: self.own.as_str(),
             subject: &self.tenant_alias(tenant),
             about: None,
-            policy: digest,
+            policy: Some(digest),
+            facts: &[],
             input: digest,
             output: digest,
             decision: None,
@@ -319,10 +322,13 @@ struct Repeated {
 fn repeat(recorded: RecordedDecision, snapshot: StoredSnapshot) -> Result<Repeated, Error> {
     let request = ReadRequest::parse(recorded.request).map_err(|_| StoreError::Corrupt)?;
     let snapshot = reread_snapshot(snapshot.bytes)?;
+    let approved = recorded.approval.as_deref().map(Approved::parse);
+    let approved = approved.transpose().map_err(|_| StoreError::Corrupt)?;
     let inputs = Inputs {
         request: &request,
         facts: &recorded.facts,
         snapshot: &snapshot.snapshot,
+        approved: approved.as_ref(),
         preflight: recorded.preflight,
         now: recorded.now,
     };

@@ -4,10 +4,16 @@
 //! the index. A crash leaves both or neither, and whatever replica is first does it.
 
 use cl_kv::{Changes, Durability, Engine, Key, Kind, Precondition, Range, Sealed, Tenant};
+use cl_model::digest::Digest;
+use cl_model::scalar::Reference;
 use cl_model::time::UnixTime;
+use cl_model::urn::ApprovalId;
 use prost::Message;
 
 use super::kv::{decision_key, operation_key, request_key, unissued_key};
+use super::people::{CeremonyId, Past};
+use super::people_kv;
+use super::people_records;
 use super::records::{self, KeyRecord};
 use super::{RequestKey, StoreError};
 use crate::core::operation::{OperationId, TenantName};
@@ -26,6 +32,16 @@ pub(super) enum What {
     Operation(TenantName, OperationId),
     /// A decision with its inputs, and its request unless that has a newer one.
     Decision(RequestKey, String),
+    /// A challenge.
+    Ceremony(CeremonyId),
+    /// A session, by the digest of its token.
+    Session(Digest),
+    /// A one-time link, by the digest of its token.
+    Link(Digest),
+    /// What waited for an answer.
+    Pending(TenantName, ApprovalId),
+    /// A decision as the people of its subject see it.
+    Past(TenantName, Reference, Past),
 }
 
 impl Kept {
@@ -36,13 +52,18 @@ impl Kept {
 
     fn key(&self) -> Key {
         let (kind, tenant, name) = match &self.what {
-            What::Operation(tenant, id) => (0, tenant, id.as_str()),
-            What::Decision(request, id) => (1, &request.tenant, id.as_str()),
+            What::Operation(tenant, id) => (0, tenant.as_str(), id.as_str().as_bytes()),
+            What::Decision(request, id) => (1, request.tenant.as_str(), id.as_bytes()),
+            What::Ceremony(id) => (2, "", id.as_slice()),
+            What::Session(token) => (3, "", token.as_bytes().as_slice()),
+            What::Link(token) => (4, "", token.as_bytes().as_slice()),
+            What::Pending(tenant, id) => (5, tenant.as_str(), id.as_str().as_bytes()),
+            What::Past(tenant, _, past) => (6, tenant.as_str(), past.decision_id.as_bytes()),
         };
         Tenant::process()
             .key(KEPT)
             .number(u64::try_from(self.until.milliseconds()).unwrap_or(0))
-            .public(tenant.as_str())
+            .public(tenant)
             .number(kind)
             .private(name)
     }
@@ -80,6 +101,15 @@ fn forget<E: Engine>(
     let (request, decision_id) = match what {
         What::Operation(tenant, id) => return Ok(changes.delete(operation_key(tenant, id)?)),
         What::Decision(request, decision_id) => (request, decision_id),
+        What::Ceremony(id) => return Ok(changes.delete(people_kv::ceremony_key(id))),
+        What::Session(token) => return Ok(changes.delete(people_kv::session_key(*token))),
+        What::Link(token) => return Ok(changes.delete(people_kv::link_key(*token))),
+        What::Pending(tenant, id) => {
+            return Ok(changes.delete(people_kv::pending_key(tenant, id)?));
+        }
+        What::Past(tenant, subject, past) => {
+            return Ok(changes.delete(people_kv::past_key(tenant, subject, past)?));
+        }
     };
     let changes = changes.delete(decision_key(&request.tenant, decision_id)?);
     let target = request_key(request)?;
@@ -90,10 +120,11 @@ fn forget<E: Engine>(
     if stored.decision_id != *decision_id {
         return Ok(changes);
     }
-    Ok(changes
+    let changes = changes
         .require(&target, Precondition::Unchanged(stored.version))
         .delete(target)
-        .delete(unissued_key(request)))
+        .delete(unissued_key(request));
+    people_kv::unqueued(changes, request, stored.queued.as_ref())
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -109,6 +140,18 @@ struct KeptRecord {
     decision: Option<String>,
     #[prost(int64, tag = "5")]
     until_ms: i64,
+    #[prost(bytes = "vec", optional, tag = "6")]
+    ceremony: Option<Vec<u8>>,
+    #[prost(string, optional, tag = "7")]
+    session: Option<String>,
+    #[prost(string, optional, tag = "8")]
+    link: Option<String>,
+    #[prost(string, optional, tag = "9")]
+    pending: Option<String>,
+    #[prost(string, optional, tag = "10")]
+    subject: Option<String>,
+    #[prost(bytes = "vec", optional, tag = "11")]
+    past: Option<Vec<u8>>,
 }
 
 fn encode(kept: &Kept) -> Vec<u8> {
@@ -125,28 +168,68 @@ fn encode(kept: &Kept) -> Vec<u8> {
             record.request = Some(KeyRecord::of(request));
             record.decision = Some(decision.clone());
         }
+        What::Ceremony(id) => record.ceremony = Some(id.to_vec()),
+        What::Session(token) => record.session = Some(token.to_string()),
+        What::Link(token) => record.link = Some(token.to_string()),
+        What::Pending(tenant, id) => {
+            record.tenant = Some(tenant.as_str().to_owned());
+            record.pending = Some(id.to_string());
+        }
+        What::Past(tenant, subject, past) => {
+            record.tenant = Some(tenant.as_str().to_owned());
+            record.subject = Some(subject.as_str().to_owned());
+            record.past = Some(people_records::encode_past(past));
+        }
     }
     record.encode_to_vec()
 }
 
 fn decode(value: &[u8]) -> Result<Kept, StoreError> {
     let record: KeptRecord = records::decode(value)?;
-    let what = match (
-        record.tenant,
-        record.operation,
-        record.request,
-        record.decision,
-    ) {
-        (Some(tenant), Some(id), None, None) => TenantName::parse(&tenant)
-            .zip(OperationId::parse(&id))
-            .map(|(tenant, id)| What::Operation(tenant, id)),
-        (None, None, Some(request), Some(decision)) => request
-            .read()
-            .map(|request| What::Decision(request, decision)),
-        _ => None,
+    let until = UnixTime::from_milliseconds(record.until_ms);
+    let what = read(record).ok_or(StoreError::Corrupt)?;
+    Ok(Kept { what, until })
+}
+
+/// The one thing that a record names; a record that names none, or more than it should, is corrupt.
+fn read(record: KeptRecord) -> Option<What> {
+    let what = match record {
+        KeptRecord {
+            tenant: Some(tenant),
+            operation: Some(id),
+            ..
+        } => What::Operation(TenantName::parse(&tenant)?, OperationId::parse(&id)?),
+        KeptRecord {
+            request: Some(request),
+            decision: Some(decision),
+            ..
+        } => What::Decision(request.read()?, decision),
+        KeptRecord {
+            ceremony: Some(id), ..
+        } => What::Ceremony(id.try_into().ok()?),
+        KeptRecord {
+            session: Some(token),
+            ..
+        } => What::Session(Digest::parse(&token)?),
+        KeptRecord {
+            link: Some(token), ..
+        } => What::Link(Digest::parse(&token)?),
+        KeptRecord {
+            tenant: Some(tenant),
+            pending: Some(id),
+            ..
+        } => What::Pending(TenantName::parse(&tenant)?, ApprovalId::parse(&id)?),
+        KeptRecord {
+            tenant: Some(tenant),
+            subject: Some(subject),
+            past: Some(past),
+            ..
+        } => What::Past(
+            TenantName::parse(&tenant)?,
+            Reference::new(subject)?,
+            people_records::decode_past(&past).ok()?,
+        ),
+        KeptRecord { .. } => return None,
     };
-    Ok(Kept {
-        what: what.ok_or(StoreError::Corrupt)?,
-        until: UnixTime::from_milliseconds(record.until_ms),
-    })
+    Some(what)
 }

@@ -24,6 +24,8 @@ use cl_model::digest::Digest;
 use cl_model::time::UnixTime;
 
 use super::kept::{self, Kept, What};
+use super::people::Queued;
+use super::people_kv;
 use super::records::{self, RequestState};
 use super::{
     AboutSnapshot, Activation, Active, Conclusion, NewDecision, OutboxEntry, OutboxPage, Place,
@@ -47,7 +49,7 @@ const UNISSUED: Kind = Kind::new("unissued");
 /// The store on a sealed engine: RocksDB, or one in memory for tests.
 #[derive(Debug)]
 pub struct KvStore {
-    sealed: Sealed<Arc<dyn Engine>>,
+    pub(super) sealed: Sealed<Arc<dyn Engine>>,
 }
 
 impl KvStore {
@@ -75,7 +77,7 @@ impl KvStore {
     }
 
     /// Adds an operation that must be new, and its receipt.
-    fn with_operation(
+    pub(super) fn with_operation(
         changes: Changes,
         operation: Use,
         entry: &OutboxEntry,
@@ -93,14 +95,13 @@ impl KvStore {
         Ok(kept.index(changes))
     }
 
-    /// Stores another state of a request that needs no bundle any more.
-    fn turn(
-        &self,
+    /// Another state of a request that needs no bundle, and no approval, any more.
+    pub(super) fn turn_changes(
         request: &RequestKey,
         read: &StoredRequest,
         state: State,
         conclusion: Option<&Conclusion>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Changes, StoreError> {
         let standing = Standing {
             state,
             ..read.standing
@@ -111,16 +112,51 @@ impl KvStore {
             operation_id: &read.operation_id,
             issue: read.issue.as_ref(),
             conclusion,
+            queued: None,
         };
         let target = request_key(request)?;
         let changes = Changes::new()
             .require(&target, Precondition::Unchanged(read.version))
             .put(target, records::encode_request(&next))
             .delete(unissued_key(request));
-        self.apply(&changes)
+        people_kv::unqueued(changes, request, read.queued.as_ref())
     }
 
-    fn apply(&self, changes: &Changes) -> Result<(), StoreError> {
+    /// A decision with its request, grant, operation and outbox entry.
+    pub(super) fn decision_changes(new: &NewDecision) -> Result<Changes, StoreError> {
+        let tenant = &new.key.tenant;
+        let request = request_key(&new.key)?;
+        let decision = decision_key(tenant, &new.decision_id)?;
+        let queued = new.pending.as_ref().map(Queued::of);
+        let state = RequestState {
+            standing: &new.standing,
+            decision_id: &new.decision_id,
+            operation_id: &new.entry.operation_id,
+            issue: new.issue.as_ref(),
+            conclusion: None,
+            queued: queued.as_ref(),
+        };
+        let replaced = new.replaces.as_ref();
+        let mut changes = Changes::new()
+            .require(key(tenant, ACTIVE)?, Precondition::Unchanged(new.active))
+            .require(&request, as_read(replaced.map(|read| read.version)))
+            .require(&decision, Precondition::Absent)
+            .put(request, records::encode_request(&state))
+            .put(decision, records::encode_decision(&new.recorded));
+        if new.issue.is_some() {
+            changes = changes.put(unissued_key(&new.key), records::encode_key(&new.key));
+        }
+        let void = replaced.and_then(|read| read.queued.as_ref());
+        let changes = people_kv::unqueued(changes, &new.key, void)?;
+        let kept = Kept {
+            what: What::Decision(new.key.clone(), new.decision_id.clone()),
+            until: new.kept_until,
+        };
+        let changes = people_kv::shown(kept.index(changes), new)?;
+        Self::with_operation(changes, new.operation, &new.entry)
+    }
+
+    pub(super) fn apply(&self, changes: &Changes) -> Result<(), StoreError> {
         self.sealed.apply(changes)?;
         Ok(())
     }
@@ -250,35 +286,11 @@ impl Store for KvStore {
     }
 
     fn record(&self, new: &NewDecision) -> Result<(), StoreError> {
-        let tenant = &new.key.tenant;
-        let request = request_key(&new.key)?;
-        let decision = decision_key(tenant, &new.decision_id)?;
-        let state = RequestState {
-            standing: &new.standing,
-            decision_id: &new.decision_id,
-            operation_id: &new.entry.operation_id,
-            issue: new.issue.as_ref(),
-            conclusion: None,
-        };
-        let mut changes = Changes::new()
-            .require(key(tenant, ACTIVE)?, Precondition::Unchanged(new.active))
-            .require(&request, as_read(new.replaces))
-            .require(&decision, Precondition::Absent)
-            .put(request, records::encode_request(&state))
-            .put(decision, records::encode_decision(&new.recorded));
-        if new.issue.is_some() {
-            changes = changes.put(unissued_key(&new.key), records::encode_key(&new.key));
-        }
-        let kept = Kept {
-            what: What::Decision(new.key.clone(), new.decision_id.clone()),
-            until: new.kept_until,
-        };
-        let changes = kept.index(changes);
-        self.apply(&Self::with_operation(changes, new.operation, &new.entry)?)
+        self.apply(&Self::decision_changes(new)?)
     }
 
     fn expire(&self, request: &RequestKey, read: &StoredRequest) -> Result<(), StoreError> {
-        self.turn(request, read, State::Expired, None)
+        self.apply(&Self::turn_changes(request, read, State::Expired, None)?)
     }
 
     fn conclude(
@@ -291,7 +303,8 @@ impl Store for KvStore {
             Conclusion::Issued(_) => State::Issued,
             Conclusion::Failed(_) => State::Failed,
         };
-        self.turn(request, read, state, Some(conclusion))
+        let changes = Self::turn_changes(request, read, state, Some(conclusion))?;
+        self.apply(&changes)
     }
 
     fn unissued(&self, after: Option<Place>, limit: usize) -> Result<UnissuedPage, StoreError> {
@@ -375,7 +388,7 @@ fn read_snapshot(opened: &Opened) -> Result<StoredSnapshot, StoreError> {
     records::decode_snapshot(&opened.value, opened.version)
 }
 
-fn key(tenant: &TenantName, kind: Kind) -> Result<Key, StoreError> {
+pub(super) fn key(tenant: &TenantName, kind: Kind) -> Result<Key, StoreError> {
     let tenant = Tenant::parse(tenant.as_str()).map_err(|_| StoreError::Corrupt)?;
     Ok(tenant.key(kind))
 }

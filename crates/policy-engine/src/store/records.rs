@@ -8,9 +8,10 @@ use cl_model::object::DecisionState;
 use cl_model::policy::{Assurance, Preflight};
 use cl_model::scalar::Reference;
 use cl_model::time::UnixTime;
-use cl_model::urn::{BundleId, RequestId};
+use cl_model::urn::{ApprovalId, BundleId, RequestId};
 use prost::Message;
 
+use super::people::Queued;
 use super::{
     AboutSnapshot, Conclusion, OutboxEntry, RecordedDecision, RequestKey, StoreError,
     StoredRequest, StoredSnapshot,
@@ -71,6 +72,19 @@ pub(super) struct RequestRecord {
     bundle: Option<String>,
     #[prost(string, optional, tag = "9")]
     failure: Option<String>,
+    #[prost(message, optional, tag = "10")]
+    queued: Option<QueuedRecord>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+#[prost(skip_debug)]
+pub(super) struct QueuedRecord {
+    #[prost(string, tag = "1")]
+    approval: String,
+    #[prost(string, tag = "2")]
+    subject: String,
+    #[prost(int64, tag = "3")]
+    created_at_ms: i64,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -101,6 +115,8 @@ pub(super) struct DecisionRecord {
     decision: Vec<u8>,
     #[prost(message, optional, tag = "7")]
     grant: Option<GrantRecord>,
+    #[prost(bytes = "vec", optional, tag = "8")]
+    approval: Option<Vec<u8>>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -208,6 +224,7 @@ pub(super) struct RequestState<'a> {
     pub(super) operation_id: &'a OperationId,
     pub(super) issue: Option<&'a OperationId>,
     pub(super) conclusion: Option<&'a Conclusion>,
+    pub(super) queued: Option<&'a Queued>,
 }
 
 pub(super) fn encode_request(state: &RequestState<'_>) -> Vec<u8> {
@@ -227,6 +244,7 @@ pub(super) fn encode_request(state: &RequestState<'_>) -> Vec<u8> {
         issue: state.issue.map(ToString::to_string),
         bundle,
         failure,
+        queued: state.queued.map(QueuedRecord::of),
     };
     record.encode_to_vec()
 }
@@ -251,7 +269,12 @@ pub(super) fn decode_request(value: &[u8], version: Version) -> Result<StoredReq
         (None, Some(code)) => Some(Conclusion::Failed(code)),
         (Some(_), Some(_)) => return Err(StoreError::Corrupt),
     };
+    let queued = match record.queued.clone() {
+        None => None,
+        Some(queued) => Some(queued.read().ok_or(StoreError::Corrupt)?),
+    };
     Ok(StoredRequest {
+        queued,
         standing: standing().ok_or(StoreError::Corrupt)?,
         operation_id: parsed(&record.operation_id)?,
         issue: record.issue.as_deref().map(parsed).transpose()?,
@@ -259,6 +282,24 @@ pub(super) fn decode_request(value: &[u8], version: Version) -> Result<StoredReq
         decision_id: record.decision_id,
         version,
     })
+}
+
+impl QueuedRecord {
+    fn of(queued: &Queued) -> Self {
+        Self {
+            approval: queued.approval.to_string(),
+            subject: queued.subject.as_str().to_owned(),
+            created_at_ms: queued.created_at.milliseconds(),
+        }
+    }
+
+    fn read(self) -> Option<Queued> {
+        Some(Queued {
+            approval: ApprovalId::parse(&self.approval)?,
+            subject: Reference::new(self.subject)?,
+            created_at: UnixTime::from_milliseconds(self.created_at_ms),
+        })
+    }
 }
 
 pub(super) fn encode_key(key: &RequestKey) -> Vec<u8> {
@@ -297,6 +338,7 @@ pub(super) fn encode_decision(recorded: &RecordedDecision) -> Vec<u8> {
         now_ms: recorded.now.milliseconds(),
         decision: recorded.decision.clone(),
         grant: recorded.grant.as_ref().map(GrantRecord::of),
+        approval: recorded.approval.clone(),
     };
     record.encode_to_vec()
 }
@@ -319,6 +361,7 @@ fn read_decision(record: DecisionRecord) -> Option<RecordedDecision> {
         now: UnixTime::from_milliseconds(record.now_ms),
         decision: record.decision,
         grant,
+        approval: record.approval,
     })
 }
 

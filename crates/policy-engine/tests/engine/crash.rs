@@ -4,7 +4,8 @@ use cl_kv::{Engine, Fault, Scan};
 use cl_wire::policy::v1::RequestState;
 use tonic::Code;
 
-use crate::documents::{operation, request};
+use crate::documents::{gated, operation, request};
+use crate::people::{OWNER, grant_all};
 use crate::support::{World, decision, eventually, refusal, refused};
 
 fn stored(world: &World) -> usize {
@@ -114,4 +115,102 @@ async fn requests_and_snapshots_survive_a_restart() {
     assert_eq!(again.look(&request("r1")).await.unwrap(), status);
     again.ask(&request("r2"), 2).await.unwrap();
     assert_eq!(world.receipts.of("policy.decide").len(), 2);
+}
+
+#[tokio::test]
+async fn nothing_is_approved_while_the_receipt_store_is_away() {
+    let world = World::new().await;
+    let running = world.ready().await;
+    let person = running.person(OWNER, 0x100).await;
+    running.ask(&gated("r1"), 1).await.unwrap();
+    let item = running.only_item(&person.session).await;
+    let open = running
+        .begin_answer(grant_all(&person.session, &item))
+        .await;
+    let ceremony = open.unwrap().ceremony.unwrap();
+    let signed = person.authenticator.sign(&ceremony.challenge).unwrap();
+    let away = refused(Code::Unavailable, "RECEIPT_STORE_UNAVAILABLE");
+    let before = stored(&world);
+    for is_down in [true, false] {
+        world.receipts.set_down(is_down);
+        world.receipts.set_refusing(!is_down);
+        let session = &person.session;
+        let finish = running
+            .finish_answer(session, &ceremony, signed.clone(), 2)
+            .await;
+        assert_eq!(refusal(finish), away);
+        let status = running.look(&gated("r1")).await.unwrap();
+        assert_eq!(status.state(), RequestState::PendingApproval);
+        assert_eq!(stored(&world), before);
+    }
+    // The challenge is not spent by that.
+    world.receipts.set_refusing(false);
+    let finish = running
+        .finish_answer(&person.session, &ceremony, signed, 2)
+        .await;
+    assert_eq!(finish.unwrap().state(), RequestState::Decided);
+}
+
+#[tokio::test]
+async fn a_crash_between_an_answer_and_its_receipts_leaves_one_of_each() {
+    let world = World::new().await;
+    let running = world.ready().await;
+    let person = running.person(OWNER, 0x100).await;
+    running.ask(&gated("r1"), 1).await.unwrap();
+    let item = running.only_item(&person.session).await;
+    let open = running
+        .begin_answer(grant_all(&person.session, &item))
+        .await;
+    let ceremony = open.unwrap().ceremony.unwrap();
+    let signed = person.authenticator.sign(&ceremony.challenge).unwrap();
+    world.receipts.set_append_down(true);
+    let unsettled = refused(Code::Unavailable, "SERVICE_UNAVAILABLE");
+    let finish = running
+        .finish_answer(&person.session, &ceremony, signed.clone(), 2)
+        .await;
+    assert_eq!(refusal(finish), unsettled);
+    // Stored, and told to nobody.
+    assert_eq!(refusal(running.look(&gated("r1")).await), unsettled);
+    running.kill().await;
+    world.memory.crash();
+    world.receipts.set_append_down(false);
+    let again = world.start().await;
+    for operation in ["policy.approve", "policy.decide"] {
+        let count = if operation == "policy.decide" { 2 } else { 1 };
+        eventually(operation, || world.receipts.of(operation).len() == count).await;
+    }
+    let repeated = again
+        .finish_answer(&person.session, &ceremony, signed, 2)
+        .await
+        .unwrap();
+    assert_eq!(repeated.state(), RequestState::Decided);
+    assert_eq!(again.look(&gated("r1")).await.unwrap(), repeated);
+    assert_eq!(world.receipts.of("policy.approve").len(), 1);
+}
+
+#[tokio::test]
+async fn an_answer_whose_batch_has_an_unknown_outcome_is_found_by_a_retry() {
+    for fault in [Fault::Full, Fault::BeforePersist, Fault::AfterPersist] {
+        let world = World::new().await;
+        let running = world.ready().await;
+        let person = running.person(OWNER, 0x100).await;
+        running.ask(&gated("r1"), 1).await.unwrap();
+        let item = running.only_item(&person.session).await;
+        let open = running
+            .begin_answer(grant_all(&person.session, &item))
+            .await;
+        let ceremony = open.unwrap().ceremony.unwrap();
+        let signed = person.authenticator.sign(&ceremony.challenge).unwrap();
+        world.memory.plan(fault);
+        let session = &person.session;
+        let unsettled = refused(Code::Unavailable, "SERVICE_UNAVAILABLE");
+        let finish = running
+            .finish_answer(session, &ceremony, signed.clone(), 2)
+            .await;
+        assert_eq!(refusal(finish), unsettled, "{fault:?}");
+        let finish = running.finish_answer(session, &ceremony, signed, 2).await;
+        assert_eq!(finish.unwrap().state(), RequestState::Decided, "{fault:?}");
+        assert_eq!(world.receipts.of("policy.approve").len(), 1, "{fault:?}");
+        assert_eq!(world.receipts.of("policy.decide").len(), 2, "{fault:?}");
+    }
 }

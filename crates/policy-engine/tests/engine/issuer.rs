@@ -10,6 +10,7 @@ use cl_model::object::{ContextRequest, ProtocolObject};
 use cl_model::operation::OperationId;
 use cl_model::time::UnixTime;
 use cl_wire::bundle::v1::bundle_service_server::BundleService;
+use cl_wire::bundle::v1::revoke_bundles_request::Target;
 use cl_wire::bundle::v1::{
     CheckBundleRequest, CheckBundleResponse, IssueBundleRequest, IssueBundleResponse,
     RecordConsumerReceiptRequest, RecordConsumerReceiptResponse, RedeemBundleRequest,
@@ -40,6 +41,7 @@ struct State {
     loses_answers: bool,
     calls: Vec<IssueBundleRequest>,
     issued: BTreeMap<String, String>,
+    revoked: BTreeMap<String, String>,
 }
 
 impl FakeIssuer {
@@ -63,6 +65,11 @@ impl FakeIssuer {
 
     pub(crate) fn calls(&self) -> Vec<IssueBundleRequest> {
         self.state.lock().unwrap().calls.clone()
+    }
+
+    /// Whether the bundle of a decision was ended.
+    pub(crate) fn has_revoked(&self, decision: &str) -> bool {
+        self.state.lock().unwrap().revoked.contains_key(decision)
     }
 
     pub(crate) fn issued(&self) -> usize {
@@ -148,8 +155,19 @@ impl BundleService for FakeIssuer {
 
     async fn revoke_bundles(
         &self,
-        _: Request<RevokeBundlesRequest>,
+        request: Request<RevokeBundlesRequest>,
     ) -> Result<Response<RevokeBundlesResponse>, Status> {
-        Err(Status::unimplemented("not for this test"))
+        let request = request.into_inner();
+        assert!(OperationId::parse(&request.operation_id).is_some());
+        let mut state = self.state.lock().unwrap();
+        if let Some((code, reason)) = state.refusal {
+            return Err(status(code, reason, "refused"));
+        }
+        let Some(Target::DecisionRef(decision)) = request.target else {
+            return Err(Status::invalid_argument("the engine revokes by decision"));
+        };
+        let known = state.revoked.insert(decision, request.operation_id.clone());
+        assert!(known.is_none_or(|known| known == request.operation_id));
+        Ok(Response::new(RevokeBundlesResponse { revoked: 1 }))
     }
 }

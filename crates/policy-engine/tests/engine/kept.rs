@@ -6,8 +6,12 @@ use serde_json::json;
 use tonic::Code;
 
 use crate::documents::{NOW_MS, gated, operation_made_at, request, submission};
+use crate::people::{OWNER, grant_all};
 use crate::requests::replay;
 use crate::support::{RETENTION_SECONDS, World, decision, eventually, refusal, refused};
+
+/// How long a request waits for a person.
+const PENDING_MS: i64 = 480_000;
 
 /// How long a decision of the tests is in force.
 const DECISION_MS: i64 = 300_000;
@@ -78,7 +82,7 @@ async fn a_request_stays_with_its_newest_decision() {
     other["purpose"] = json!("another draft");
     running.ask(&other, 2).await.unwrap();
     assert_eq!(records(&world, "decision"), 2);
-    world.clock.advance(DECISION_MS + retention_ms() - 100_000);
+    world.clock.advance(PENDING_MS + retention_ms() - 100_000);
     eventually("the first decision", || records(&world, "decision") == 1).await;
     assert_eq!(
         running.look(&other).await.unwrap().state(),
@@ -106,4 +110,48 @@ async fn a_receipt_that_is_not_durable_outlives_its_decision() {
     let _again = world.start().await;
     let receipts = &world.receipts;
     eventually("the receipt", || receipts.of("policy.decide").len() == 1).await;
+}
+
+#[tokio::test]
+async fn nothing_of_an_answer_stays_for_ever_but_the_passkey() {
+    let world = World::with_issuer().await;
+    let running = world.ready().await;
+    let person = running.person(OWNER, 0x100).await;
+    running.link(OWNER, 0x110).await.unwrap();
+    // One that is answered, one that is begun and left, one that nobody looks at.
+    for number in 1..=3 {
+        running
+            .ask(&gated(&format!("r{number}")), number)
+            .await
+            .unwrap();
+    }
+    let queue = running.queue(&person.session).await.unwrap();
+    for (number, pending) in (4..).zip(&queue[..2]) {
+        let item = running
+            .item(&person.session, &pending.approval_ref)
+            .await
+            .unwrap();
+        let answer = grant_all(&person.session, &item);
+        if number == 4 {
+            running.answer(&person, answer, number).await.unwrap();
+        } else {
+            running.begin_answer(answer).await.unwrap();
+        }
+    }
+    let short_lived = ["ceremony", "session", "link", "pending", "queue", "history"];
+    for kind in short_lived {
+        assert!(records(&world, kind) > 0, "{kind}");
+    }
+    world.clock.advance(PENDING_MS + retention_ms());
+    world.clock.advance(DECISION_MS);
+    for kind in short_lived
+        .into_iter()
+        .chain(["decision", "request", "operation", "kept"])
+    {
+        eventually(kind, || records(&world, kind) == 0).await;
+    }
+    for kind in ["credential", "passkey", "holder"] {
+        assert_eq!(records(&world, kind), 1, "{kind}");
+    }
+    running.sign_in(&person.authenticator).await.unwrap();
 }

@@ -7,6 +7,7 @@
     reason = "tests"
 )]
 
+mod answers;
 mod callers;
 mod crash;
 mod documents;
@@ -14,11 +15,16 @@ mod issuer;
 mod issuing;
 mod kept;
 mod malformed;
+mod passkeys;
+mod people;
 mod pki;
 mod privacy;
 mod process;
 mod receipt_store;
 mod requests;
+mod revoking;
 mod snapshots;
 mod store;
 mod support;
+mod unfit;
+mod watching;

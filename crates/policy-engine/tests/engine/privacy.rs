@@ -9,6 +9,7 @@ use cl_wire::policy::v1::RequestState;
 use serde_json::{Value, json};
 
 use crate::documents::{snapshot, submission};
+use crate::people::grant_all;
 use crate::support::{World, decision, logs};
 
 /// One word for each private field, so that a leak names its source.
@@ -131,4 +132,90 @@ async fn private_words_appear_nowhere_but_in_answers() {
         assert_clean(&path.display().to_string(), bytes, &["canaryversion"]);
     });
     assert!(count > 1);
+}
+
+#[tokio::test]
+async fn people_their_tokens_and_their_answers_appear_nowhere_but_in_answers() {
+    let world = World::new().await;
+    let folder = tempfile::tempdir().unwrap();
+    let engine = RocksEngine::open(folder.path()).unwrap();
+    let running = world.start_on(Arc::new(engine)).await;
+    let mut document = private_snapshot();
+    document["policy"]["approval_required_selectors"] = json!(["canarypredicate"]);
+    document["policy"]["allowed_selectors"] = json!([]);
+    document["approvers"] = json!([{
+        "principal": "urn:person:canaryperson",
+        "subjects": ["vault://subjects/canarysubject"],
+    }]);
+    running.activate_new(&document, None).await;
+    let person = running.person("urn:person:canaryperson", 0x100).await;
+    let link = running
+        .link("urn:person:canaryperson", 0x110)
+        .await
+        .unwrap();
+    let mut message = submission(&private_request(), 1);
+    let facts = message.facts.as_mut().unwrap();
+    facts.principal = "urn:agent:canaryagent".to_owned();
+    facts.client_instance = "urn:device:canarydevice".to_owned();
+    running.submit(message).await.unwrap();
+    let item = running.only_item(&person.session).await;
+    let answer = grant_all(&person.session, &item);
+    let shown = format!("{item:?} {answer:?}");
+
+    // Refusals first, then the answer that fits.
+    let first = running.begin_answer(answer.clone()).await.unwrap();
+    let ceremony = first.ceremony.unwrap();
+    let wrong = person.authenticator.sign(&[0; 32]).unwrap();
+    let mut refusals = vec![
+        running
+            .finish_answer(&person.session, &ceremony, wrong, 2)
+            .await
+            .unwrap_err(),
+        running.queue(&[1; 32]).await.unwrap_err(),
+    ];
+    let mut narrower = answer.clone();
+    narrower.granted_selectors.clear();
+    refusals.push(running.begin_answer(narrower).await.unwrap_err());
+    let second = running.begin_answer(answer.clone()).await.unwrap();
+    let shown = format!("{shown} {second:?}");
+    let ceremony = second.ceremony.unwrap();
+    let signed = person.authenticator.sign(&ceremony.challenge).unwrap();
+    let signature = signed.signature.clone();
+    let taken = running
+        .finish_answer(&person.session, &ceremony, signed, 3)
+        .await;
+    assert_eq!(taken.unwrap().state(), RequestState::Decided);
+
+    let words: Vec<&str> = WORDS.iter().copied().chain(["canaryperson"]).collect();
+    for refusal in &refusals {
+        assert_clean("an error", format!("{refusal:?}").as_bytes(), &words);
+    }
+    assert_clean("messages as they are printed", shown.as_bytes(), &words);
+    let metrics = running.telemetry.prometheus_text().unwrap();
+    assert!(metrics.contains("policy_answers_total"), "{metrics}");
+    assert_clean("metrics", metrics.as_bytes(), &words);
+    let logged = logs();
+    assert_clean("logs", &logged, &words);
+    for recorded in world.receipts.log() {
+        let text = recorded.receipt.to_string();
+        let without_id: Vec<&str> = words.iter().copied().filter(|it| *it != WORDS[7]).collect();
+        assert_clean("a receipt", text.as_bytes(), &without_id);
+    }
+    running.kill().await;
+    let encode = |bytes: &[u8]| data_encoding::BASE64URL_NOPAD.encode(bytes);
+    let secrets = [&person.session, &link, &signature];
+    for secret in secrets {
+        let (text, hex) = (encode(secret), data_encoding::HEXLOWER.encode(secret));
+        assert_clean("logs", &logged, &[&text, &hex]);
+    }
+    files(folder.path(), &mut |path, bytes| {
+        let place = path.display().to_string();
+        assert_clean(&place, bytes, &words);
+        for secret in secrets {
+            let found = bytes
+                .windows(secret.len())
+                .any(|it| it == secret.as_slice());
+            assert!(!found, "a secret in {place}");
+        }
+    });
 }

@@ -46,12 +46,17 @@ fn free_address() -> String {
 }
 
 fn start(home: &Path, admin_addr: &str) -> Child {
+    start_with(home, admin_addr, &[])
+}
+
+fn start_with(home: &Path, admin_addr: &str, settings: &[&str]) -> Child {
     Command::new(env!("CARGO_BIN_EXE_cl-policy-engine"))
         .arg(format!("--home={}", home.display()))
         .arg("--listen-addr=127.0.0.1:0")
         .arg(format!("--admin-addr={admin_addr}"))
         .arg("--receipt-store-addr=localhost:1")
         .arg("--lame-duck-ms=0")
+        .args(settings)
         .stderr(Stdio::piped())
         .spawn()
         .unwrap()
@@ -94,4 +99,31 @@ async fn refuses_to_start_with_a_shared_key() {
     assert_eq!(code, Some(1));
     assert!(log.contains("hold the same key"), "{log}");
     assert!(!home.path().join("data").exists());
+}
+
+#[tokio::test]
+async fn refuses_to_start_for_a_console_that_cannot_be() {
+    for settings in [
+        &["--passkey-rp-id=notes.example"][..],
+        &[
+            "--passkey-rp-id=notes.example",
+            "--passkey-origin=http://notes.example",
+        ],
+        &[
+            "--passkey-rp-id=notes.example",
+            "--passkey-origin=https://evilnotes.example",
+        ],
+        &["--passkey-origin=https://localhost:8449/"],
+        &["--passkey-rp-id=Localhost"],
+        &["--approval-seconds=0"],
+        &["--approval-seconds=604801"],
+    ] {
+        let home = home();
+        let child = start_with(home.path(), &free_address(), settings);
+        let (code, log) = ended(child).await;
+        assert_eq!(code, Some(1), "{settings:?}");
+        let setting = settings[0].split('=').next().unwrap();
+        assert!(log.contains(setting), "{settings:?}: {log}");
+        assert!(!home.path().join("data").exists());
+    }
 }

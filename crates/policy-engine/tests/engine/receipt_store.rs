@@ -19,11 +19,19 @@ use tonic::{Code, Request, Response, Status};
 
 use crate::pki;
 
-const OPERATIONS: [&str; 4] = [
+const OPERATIONS: [&str; 12] = [
     "policy.decide",
     "policy.put_snapshot",
     "policy.activate_snapshot",
     "policy.replay",
+    "policy.approve",
+    "policy.refuse_approval",
+    "policy.refuse_sign_in",
+    "policy.open_enrolment",
+    "policy.enrol_credential",
+    "policy.confirm_credential",
+    "policy.revoke_credential",
+    "policy.revoke_grant",
 ];
 
 #[derive(Clone, Debug)]

@@ -110,10 +110,10 @@ async fn gated_scope_waits_for_an_approval_and_runs_out() {
     assert!(status.retry_after_seconds.unwrap() >= 1);
     assert_eq!(decision(&status)["decision"], "needs_approval");
 
-    world.clock.set(NOW_MS + 299_999);
+    world.clock.set(NOW_MS + 479_999);
     let waiting = running.look(&request).await.unwrap();
     assert_eq!(waiting.state(), RequestState::PendingApproval);
-    world.clock.set(NOW_MS + 300_000);
+    world.clock.set(NOW_MS + 480_000);
     let expired = running.look(&request).await.unwrap();
     assert_eq!(expired.state(), RequestState::Expired);
     assert_eq!(expired.decision, status.decision);

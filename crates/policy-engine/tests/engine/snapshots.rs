@@ -143,7 +143,7 @@ async fn of_many_activations_at_once_one_wins() {
     assert_eq!(world.receipts.of("policy.activate_snapshot").len(), 1);
 }
 
-async fn join_all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
+pub(crate) async fn join_all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
     let mut futures: Vec<_> = futures.map(Box::pin).collect();
     let mut done: Vec<_> = futures.iter().map(|_| None).collect();
     std::future::poll_fn(|context| {

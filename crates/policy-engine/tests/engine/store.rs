@@ -108,7 +108,10 @@ fn decision(active: Active, id: &str, number: u32) -> NewDecision {
             now: now(),
             decision: b"decision".to_vec(),
             grant: None,
+            approval: None,
         },
+        subject: Reference::new("urn:subject:one").unwrap(),
+        pending: None,
         active: active.version,
         replaces: None,
         kept_until: now().plus_seconds(60),
@@ -154,16 +157,16 @@ fn requests_decisions_and_operations_are_stored_once() {
     // Another decision of the same request, unless it says that it replaces what was read.
     let mut second = decision(active, "d2", 4);
     assert!(conflicts(store.record(&second)));
-    second.replaces = Some(first.version);
+    second.replaces = Some(first.clone());
     store.record(&second).unwrap();
     assert!(conflicts(store.record(&second)));
     // The same decision, and the same operation.
-    let version = store.request(&key()).unwrap().unwrap().version;
+    let read = store.request(&key()).unwrap().unwrap();
     let mut third = decision(active, "d2", 5);
-    third.replaces = Some(version);
+    third.replaces = Some(read.clone());
     assert!(conflicts(store.record(&third)));
     let mut third = decision(active, "d3", 4);
-    third.replaces = Some(version);
+    third.replaces = Some(read);
     assert!(conflicts(store.record(&third)));
     // What was replaced cannot run out any more.
     assert!(conflicts(store.expire(&key(), &first)));

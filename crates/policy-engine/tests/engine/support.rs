@@ -9,20 +9,24 @@ use cl_host::callers::CallerTable;
 use cl_host::client::{ClientLimits, PeerChannel, Target};
 use cl_host::clock::ManualClock;
 use cl_host::ids::SystemIds;
-use cl_host::life::{Listeners, Server, Shutdown, Signals, Tasks, Timings};
+use cl_host::life::{Listeners, Server, Shutdown, SignalSender, Signals, Tasks, Timings};
 use cl_host::telemetry::{Telemetry, TelemetryConfig};
 use cl_host::tls::Credentials;
 use cl_host::{App, Callers};
 use cl_kv::{Engine, KeyEncryptionKey, MemoryEngine, Sealed};
 use cl_model::key::{PublicKey, Seed, SigningKey};
+use cl_model::passkey::RelyingParty;
 use cl_model::scalar::KeyId;
 use cl_policy_engine::Deps;
 use cl_policy_engine::core::grant::Audiences;
 use cl_policy_engine::core::keys::Keys;
 use cl_policy_engine::issuer::{GrpcIssuer, Issuer};
+use cl_policy_engine::people::PeopleSettings;
 use cl_policy_engine::receipts::GrpcReceipts;
 use cl_policy_engine::store::{KvStore, Store};
 use cl_wire::bundle::v1::bundle_service_server::BundleServiceServer;
+use cl_wire::policy::v1::approval_service_client::ApprovalServiceClient;
+use cl_wire::policy::v1::approver_admin_service_client::ApproverAdminServiceClient;
 use cl_wire::policy::v1::policy_admin_service_client::PolicyAdminServiceClient;
 use cl_wire::policy::v1::policy_service_client::PolicyServiceClient;
 use cl_wire::policy::v1::{
@@ -45,6 +49,13 @@ use crate::receipt_store::FakeReceipts;
 
 /// How long engines keep what has ended.
 pub(crate) const RETENTION_SECONDS: u64 = 2 * 86_400;
+
+/// The relying party of people's passkeys.
+pub(crate) const RP_ID: &str = "notes.example";
+/// The console's origin.
+pub(crate) const ORIGIN: &str = "https://console.notes.example";
+/// How long engines wait for people.
+pub(crate) const APPROVAL_SECONDS: u64 = 480;
 
 /// Far more than anything here takes on a busy machine; only a hang reaches it.
 const HANG: Duration = Duration::from_secs(120);
@@ -145,9 +156,12 @@ impl World {
     /// A deployment with a bundle issuer.
     pub(crate) async fn with_issuer() -> Self {
         let mut world = Self::new().await;
-        let callers = CallerTable::new(pki::TRUST_DOMAIN).unwrap().allow(
-            "/contextlayer.bundle.v1.BundleService/IssueBundle",
-            &["exchange/cl-policy-engine"],
+        let callers = ["IssueBundle", "RevokeBundles"].into_iter().try_fold(
+            CallerTable::new(pki::TRUST_DOMAIN).unwrap(),
+            |callers, method| {
+                let path = format!("/contextlayer.bundle.v1.BundleService/{method}");
+                callers.allow(&path, &["exchange/cl-policy-engine"])
+            },
         );
         let service = BundleServiceServer::new(world.issuer.clone());
         let app = App::new(Routes::new(service), Callers::Table(callers.unwrap()));
@@ -189,6 +203,10 @@ impl World {
             sweep_interval: Duration::from_millis(20),
             // The clock of tests jumps as it likes.
             max_clock_step: Duration::from_secs(1_000_000_000),
+            people: PeopleSettings {
+                relying_party: RelyingParty::new(RP_ID, vec![ORIGIN.to_owned()]).unwrap(),
+                approval_seconds: APPROVAL_SECONDS,
+            },
             audiences: Audiences::of(pki::TRUST_DOMAIN).unwrap(),
             clock: Arc::new(self.clock.clone()),
             ids: Arc::new(SystemIds::new(Arc::new(self.clock.clone()))),
@@ -207,7 +225,10 @@ impl World {
         let serving = serving.await;
         let gateway = self.authority.credentials("edge/cl-gateway");
         let operator = self.authority.credentials("operator/ann");
+        let console = self.authority.credentials("edge/cl-console");
         Running {
+            approvals: ApprovalServiceClient::new(serving.channel(console)),
+            approvers: ApproverAdminServiceClient::new(serving.channel(Arc::clone(&operator))),
             policy: PolicyServiceClient::new(serving.channel(gateway)),
             admin: PolicyAdminServiceClient::new(serving.channel(operator)),
             serving,
@@ -247,6 +268,7 @@ pub(crate) struct Serving {
     pub(crate) addr: SocketAddr,
     id: String,
     shutdown: Shutdown,
+    signals: SignalSender,
     task: JoinHandle<()>,
 }
 
@@ -277,6 +299,7 @@ impl Serving {
             telemetry,
             timings: Timings {
                 lame_duck: Duration::ZERO,
+                drain_deadline: HANG,
                 max_call: HANG,
                 ..Timings::default()
             },
@@ -285,13 +308,13 @@ impl Serving {
         };
         let (signals, receiver) = Signals::injected();
         let task = tokio::spawn(async move {
-            let _signals = signals;
             let _ended = server.serve(Listeners { main, admin }, receiver).await;
         });
         Self {
             addr,
             id,
             shutdown,
+            signals,
             task,
         }
     }
@@ -326,6 +349,8 @@ fn channel(addr: SocketAddr, credentials: Arc<Credentials>, path: &str) -> PeerC
 pub(crate) struct Running {
     pub(crate) policy: PolicyServiceClient<PeerChannel>,
     pub(crate) admin: PolicyAdminServiceClient<PeerChannel>,
+    pub(crate) approvals: ApprovalServiceClient<PeerChannel>,
+    pub(crate) approvers: ApproverAdminServiceClient<PeerChannel>,
     pub(crate) serving: Serving,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) telemetry: Telemetry,
@@ -405,6 +430,13 @@ impl Running {
     /// Ends as a killed process does.
     pub(crate) async fn kill(self) {
         self.serving.kill().await;
+    }
+
+    /// Ends as a process does that is told to.
+    pub(crate) async fn end(self) {
+        let Serving { signals, task, .. } = self.serving;
+        signals.send();
+        within("the end", task).await.unwrap();
     }
 }
 

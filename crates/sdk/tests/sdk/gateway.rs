@@ -159,6 +159,15 @@ impl Gateway {
 
 #[tonic::async_trait]
 impl ExchangeService for Gateway {
+    type WatchRequestStream = tokio_stream::Empty<Result<wire::WatchRequestResponse, Status>>;
+
+    async fn watch_request(
+        &self,
+        _: Request<wire::WatchRequestRequest>,
+    ) -> Result<Response<Self::WatchRequestStream>, Status> {
+        Err(Status::unimplemented("no part of these tests"))
+    }
+
     async fn submit_request(
         &self,
         request: Request<wire::SubmitRequestRequest>,

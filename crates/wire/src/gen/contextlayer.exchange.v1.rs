@@ -11,6 +11,9 @@ pub struct SubmitRequestRequest {
     /// caller for 24 hours. Absent: the request id alone makes the repeat safe.
     #[prost(string, optional, tag = "2")]
     pub idempotency_key: ::core::option::Option<::prost::alloc::string::String>,
+    /// Seconds to wait for a final state before the answer: 0 to 60, within the call's deadline.
+    #[prost(uint32, tag = "3")]
+    pub wait_seconds: u32,
 }
 /// Answers a submission.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -25,10 +28,27 @@ pub struct GetRequestRequest {
     /// The request's URN, `urn:cl:request:` and the id.
     #[prost(string, tag = "1")]
     pub request_ref: ::prost::alloc::string::String,
+    /// Seconds to wait for a final state before the answer: 0 to 60, within the call's deadline.
+    #[prost(uint32, tag = "2")]
+    pub wait_seconds: u32,
 }
 /// Answers a read.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetRequestResponse {
+    /// Where the request stands now. Always present.
+    #[prost(message, optional, tag = "1")]
+    pub status: ::core::option::Option<RequestStatus>,
+}
+/// Names the request to follow.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WatchRequestRequest {
+    /// The request's URN, `urn:cl:request:` and the id.
+    #[prost(string, tag = "1")]
+    pub request_ref: ::prost::alloc::string::String,
+}
+/// Says where a followed request stands.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WatchRequestResponse {
     /// Where the request stands now. Always present.
     #[prost(message, optional, tag = "1")]
     pub status: ::core::option::Option<RequestStatus>,
@@ -225,6 +245,8 @@ pub enum RequestState {
     Failed = 4,
     /// The request or its decision ran out before it could be carried out. Final.
     Expired = 5,
+    /// A person took back what the decision granted. Final.
+    Revoked = 6,
 }
 impl RequestState {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -239,6 +261,7 @@ impl RequestState {
             Self::Issued => "REQUEST_STATE_ISSUED",
             Self::Failed => "REQUEST_STATE_FAILED",
             Self::Expired => "REQUEST_STATE_EXPIRED",
+            Self::Revoked => "REQUEST_STATE_REVOKED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -250,6 +273,7 @@ impl RequestState {
             "REQUEST_STATE_ISSUED" => Some(Self::Issued),
             "REQUEST_STATE_FAILED" => Some(Self::Failed),
             "REQUEST_STATE_EXPIRED" => Some(Self::Expired),
+            "REQUEST_STATE_REVOKED" => Some(Self::Revoked),
             _ => None,
         }
     }
@@ -406,6 +430,35 @@ pub mod exchange_service_client {
                 "GetRequest",
             ));
             self.inner.unary(req, path, codec).await
+        }
+        /// Follows a request of the caller's own: its status now, and again after each change, until it is
+        /// final, the call's deadline, ten minutes, or the shutdown of a service behind the rpc. A stream
+        /// that ends before the state is final is opened again.
+        ///
+        /// Scope `context.request`. Errors beside those of the file:
+        ///
+        /// - NOT_FOUND: `REQUEST_NOT_FOUND`, also for a request of someone else
+        /// - RESOURCE_EXHAUSTED: `TOO_MANY_WATCHERS` with `RetryInfo`
+        pub async fn watch_request(
+            &mut self,
+            request: impl tonic::IntoRequest<super::WatchRequestRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::WatchRequestResponse>>,
+            tonic::Status,
+        > {
+            self.inner.ready().await.map_err(|e| {
+                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
+            })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/contextlayer.exchange.v1.ExchangeService/WatchRequest",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new(
+                "contextlayer.exchange.v1.ExchangeService",
+                "WatchRequest",
+            ));
+            self.inner.server_streaming(req, path, codec).await
         }
         /// Hands a bundle to its recipient, once (spec 7.5). The same idempotency key gets the same
         /// bytes again within a short window and until the bundle is consumed.
@@ -582,6 +635,23 @@ pub mod exchange_service_server {
             &self,
             request: tonic::Request<super::GetRequestRequest>,
         ) -> std::result::Result<tonic::Response<super::GetRequestResponse>, tonic::Status>;
+        /// Server streaming response type for the WatchRequest method.
+        type WatchRequestStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::WatchRequestResponse, tonic::Status>,
+            > + std::marker::Send
+            + 'static;
+        /// Follows a request of the caller's own: its status now, and again after each change, until it is
+        /// final, the call's deadline, ten minutes, or the shutdown of a service behind the rpc. A stream
+        /// that ends before the state is final is opened again.
+        ///
+        /// Scope `context.request`. Errors beside those of the file:
+        ///
+        /// - NOT_FOUND: `REQUEST_NOT_FOUND`, also for a request of someone else
+        /// - RESOURCE_EXHAUSTED: `TOO_MANY_WATCHERS` with `RetryInfo`
+        async fn watch_request(
+            &self,
+            request: tonic::Request<super::WatchRequestRequest>,
+        ) -> std::result::Result<tonic::Response<Self::WatchRequestStream>, tonic::Status>;
         /// Hands a bundle to its recipient, once (spec 7.5). The same idempotency key gets the same
         /// bytes again within a short window and until the bundle is consumed.
         ///
@@ -799,6 +869,50 @@ pub mod exchange_service_server {
                                 max_encoding_message_size,
                             );
                         let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/contextlayer.exchange.v1.ExchangeService/WatchRequest" => {
+                    #[allow(non_camel_case_types)]
+                    struct WatchRequestSvc<T: ExchangeService>(pub Arc<T>);
+                    impl<T: ExchangeService>
+                        tonic::server::ServerStreamingService<super::WatchRequestRequest>
+                        for WatchRequestSvc<T>
+                    {
+                        type Response = super::WatchRequestResponse;
+                        type ResponseStream = T::WatchRequestStream;
+                        type Future =
+                            BoxFuture<tonic::Response<Self::ResponseStream>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::WatchRequestRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ExchangeService>::watch_request(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = WatchRequestSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.server_streaming(method, req).await;
                         Ok(res)
                     };
                     Box::pin(fut)
@@ -1050,6 +1164,7 @@ impl ::core::fmt::Debug for SubmitRequestRequest {
         f.debug_struct("SubmitRequestRequest")
             .field("request", &format_args!("{} bytes", self.request.len()))
             .field("idempotency_key", &self.idempotency_key)
+            .field("wait_seconds", &self.wait_seconds)
             .finish()
     }
 }

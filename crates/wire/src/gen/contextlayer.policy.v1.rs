@@ -70,6 +70,26 @@ pub struct GetRequestResponse {
     #[prost(message, optional, tag = "1")]
     pub status: ::core::option::Option<RequestStatus>,
 }
+/// Names the request to follow, and who follows.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WatchRequestRequest {
+    /// The tenant that the requester's credential belongs to.
+    #[prost(string, tag = "1")]
+    pub tenant: ::prost::alloc::string::String,
+    /// The request's URN, `urn:cl:request:` and the id.
+    #[prost(string, tag = "2")]
+    pub request_ref: ::prost::alloc::string::String,
+    /// What the gateway authenticated. Required.
+    #[prost(message, optional, tag = "3")]
+    pub facts: ::core::option::Option<AuthenticatedFacts>,
+}
+/// Says where a followed request stands.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WatchRequestResponse {
+    /// Where the request stands now. Always present.
+    #[prost(message, optional, tag = "1")]
+    pub status: ::core::option::Option<RequestStatus>,
+}
 /// Who the requester is, as the gateway established it from a token or a client certificate. The
 /// credential itself is never forwarded.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -218,6 +238,8 @@ pub enum RequestState {
     Failed = 4,
     /// The request or its decision ran out before it could be carried out. Final.
     Expired = 5,
+    /// A person took back what the decision granted. Final.
+    Revoked = 6,
 }
 impl RequestState {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -232,6 +254,7 @@ impl RequestState {
             Self::Issued => "REQUEST_STATE_ISSUED",
             Self::Failed => "REQUEST_STATE_FAILED",
             Self::Expired => "REQUEST_STATE_EXPIRED",
+            Self::Revoked => "REQUEST_STATE_REVOKED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -243,6 +266,7 @@ impl RequestState {
             "REQUEST_STATE_ISSUED" => Some(Self::Issued),
             "REQUEST_STATE_FAILED" => Some(Self::Failed),
             "REQUEST_STATE_EXPIRED" => Some(Self::Expired),
+            "REQUEST_STATE_REVOKED" => Some(Self::Revoked),
             _ => None,
         }
     }
@@ -400,6 +424,34 @@ pub mod policy_service_client {
             ));
             self.inner.unary(req, path, codec).await
         }
+        /// Follows a request of the principal in the facts: its status now, and again after each change,
+        /// until it is final, the call's deadline, ten minutes, or the engine's shutdown.
+        ///
+        /// Errors beside those of the package:
+        ///
+        /// - NOT_FOUND: `REQUEST_NOT_FOUND`, also for a request of another principal
+        /// - RESOURCE_EXHAUSTED: `TOO_MANY_WATCHERS` with `RetryInfo`
+        pub async fn watch_request(
+            &mut self,
+            request: impl tonic::IntoRequest<super::WatchRequestRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::WatchRequestResponse>>,
+            tonic::Status,
+        > {
+            self.inner.ready().await.map_err(|e| {
+                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
+            })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/contextlayer.policy.v1.PolicyService/WatchRequest",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new(
+                "contextlayer.policy.v1.PolicyService",
+                "WatchRequest",
+            ));
+            self.inner.server_streaming(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -445,6 +497,22 @@ pub mod policy_service_server {
             &self,
             request: tonic::Request<super::GetRequestRequest>,
         ) -> std::result::Result<tonic::Response<super::GetRequestResponse>, tonic::Status>;
+        /// Server streaming response type for the WatchRequest method.
+        type WatchRequestStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::WatchRequestResponse, tonic::Status>,
+            > + std::marker::Send
+            + 'static;
+        /// Follows a request of the principal in the facts: its status now, and again after each change,
+        /// until it is final, the call's deadline, ten minutes, or the engine's shutdown.
+        ///
+        /// Errors beside those of the package:
+        ///
+        /// - NOT_FOUND: `REQUEST_NOT_FOUND`, also for a request of another principal
+        /// - RESOURCE_EXHAUSTED: `TOO_MANY_WATCHERS` with `RetryInfo`
+        async fn watch_request(
+            &self,
+            request: tonic::Request<super::WatchRequestRequest>,
+        ) -> std::result::Result<tonic::Response<Self::WatchRequestStream>, tonic::Status>;
     }
     /// Decides context requests and owns their state (spec 9).
     ///
@@ -602,6 +670,50 @@ pub mod policy_service_server {
                     };
                     Box::pin(fut)
                 }
+                "/contextlayer.policy.v1.PolicyService/WatchRequest" => {
+                    #[allow(non_camel_case_types)]
+                    struct WatchRequestSvc<T: PolicyService>(pub Arc<T>);
+                    impl<T: PolicyService>
+                        tonic::server::ServerStreamingService<super::WatchRequestRequest>
+                        for WatchRequestSvc<T>
+                    {
+                        type Response = super::WatchRequestResponse;
+                        type ResponseStream = T::WatchRequestStream;
+                        type Future =
+                            BoxFuture<tonic::Response<Self::ResponseStream>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::WatchRequestRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as PolicyService>::watch_request(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = WatchRequestSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.server_streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
                 _ => Box::pin(async move {
                     let mut response = http::Response::new(tonic::body::Body::default());
                     let headers = response.headers_mut();
@@ -633,6 +745,2401 @@ pub mod policy_service_server {
     /// Generated gRPC service name
     pub const SERVICE_NAME: &str = "contextlayer.policy.v1.PolicyService";
     impl<T> tonic::server::NamedService for PolicyServiceServer<T> {
+        const NAME: &'static str = SERVICE_NAME;
+    }
+}
+/// Opens a sign-in.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BeginSignInRequest {}
+/// What the browser needs for `navigator.credentials.get`.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BeginSignInResponse {
+    /// The challenge and its place.
+    #[prost(message, optional, tag = "1")]
+    pub ceremony: ::core::option::Option<Ceremony>,
+}
+/// What the browser needs of an open challenge.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct Ceremony {
+    /// Names the ceremony when it is finished: 16 bytes.
+    #[prost(bytes = "vec", tag = "1")]
+    pub id: ::prost::alloc::vec::Vec<u8>,
+    /// The challenge, 32 bytes.
+    #[prost(bytes = "vec", tag = "2")]
+    pub challenge: ::prost::alloc::vec::Vec<u8>,
+    /// The relying party id.
+    #[prost(string, tag = "3")]
+    pub rp_id: ::prost::alloc::string::String,
+    /// When the challenge ends, by the engine's clock, UTC.
+    #[prost(message, optional, tag = "4")]
+    pub expires_at: ::core::option::Option<::prost_types::Timestamp>,
+}
+/// A WebAuthn assertion, as the browser returned it.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct Assertion {
+    /// The credential's id, 1 to 1,023 bytes.
+    #[prost(bytes = "vec", tag = "1")]
+    pub credential_id: ::prost::alloc::vec::Vec<u8>,
+    /// `clientDataJSON`, at most 4,096 bytes.
+    #[prost(bytes = "vec", tag = "2")]
+    pub client_data: ::prost::alloc::vec::Vec<u8>,
+    /// `authenticatorData`, at most 4,096 bytes.
+    #[prost(bytes = "vec", tag = "3")]
+    pub authenticator_data: ::prost::alloc::vec::Vec<u8>,
+    /// The signature, at most 1,024 bytes.
+    #[prost(bytes = "vec", tag = "4")]
+    pub signature: ::prost::alloc::vec::Vec<u8>,
+}
+/// Carries the assertion of a sign-in.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct FinishSignInRequest {
+    /// The ceremony's id.
+    #[prost(bytes = "vec", tag = "1")]
+    pub ceremony_id: ::prost::alloc::vec::Vec<u8>,
+    /// The assertion. Required.
+    #[prost(message, optional, tag = "2")]
+    pub assertion: ::core::option::Option<Assertion>,
+}
+/// Answers a sign-in.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct FinishSignInResponse {
+    /// The session: 32 random bytes. The engine keeps only their digest.
+    #[prost(bytes = "vec", tag = "1")]
+    pub session: ::prost::alloc::vec::Vec<u8>,
+    /// The tenant of the person.
+    #[prost(string, tag = "2")]
+    pub tenant: ::prost::alloc::string::String,
+    /// The person.
+    #[prost(string, tag = "3")]
+    pub principal: ::prost::alloc::string::String,
+    /// When the session ends for good, UTC.
+    #[prost(message, optional, tag = "4")]
+    pub expires_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// Seconds without a call after which it ends earlier.
+    #[prost(uint32, tag = "5")]
+    pub idle_seconds: u32,
+}
+/// Names the session to end.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct EndSessionRequest {
+    /// The session.
+    #[prost(bytes = "vec", tag = "1")]
+    pub session: ::prost::alloc::vec::Vec<u8>,
+}
+/// Answers an ended session.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct EndSessionResponse {}
+/// Presents a one-time link.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct BeginEnrolmentRequest {
+    /// The link's token: 32 bytes.
+    #[prost(bytes = "vec", tag = "1")]
+    pub link_token: ::prost::alloc::vec::Vec<u8>,
+}
+/// What the browser needs for `navigator.credentials.create`: user verification and a discoverable
+/// credential required, attestation `none`.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct BeginEnrolmentResponse {
+    /// The challenge and its place.
+    #[prost(message, optional, tag = "1")]
+    pub ceremony: ::core::option::Option<Ceremony>,
+    /// `user.id`: 32 bytes, the same for every credential of the person.
+    #[prost(bytes = "vec", tag = "2")]
+    pub user_handle: ::prost::alloc::vec::Vec<u8>,
+    /// The person, to show.
+    #[prost(string, tag = "3")]
+    pub principal: ::prost::alloc::string::String,
+    /// The tenant, to show.
+    #[prost(string, tag = "4")]
+    pub tenant: ::prost::alloc::string::String,
+    /// The COSE algorithms to offer, best first.
+    #[prost(sint32, repeated, tag = "5")]
+    pub algorithms: ::prost::alloc::vec::Vec<i32>,
+    /// Credentials that the person has already, for `excludeCredentials`.
+    #[prost(bytes = "vec", repeated, tag = "6")]
+    pub exclude_credential_ids: ::prost::alloc::vec::Vec<::prost::alloc::vec::Vec<u8>>,
+}
+/// Carries a new credential, as the browser returned it.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct FinishEnrolmentRequest {
+    /// The ceremony's id.
+    #[prost(bytes = "vec", tag = "1")]
+    pub ceremony_id: ::prost::alloc::vec::Vec<u8>,
+    /// The link's token: 32 bytes.
+    #[prost(bytes = "vec", tag = "2")]
+    pub link_token: ::prost::alloc::vec::Vec<u8>,
+    /// `clientDataJSON`, at most 4,096 bytes.
+    #[prost(bytes = "vec", tag = "3")]
+    pub client_data: ::prost::alloc::vec::Vec<u8>,
+    /// `attestationObject`, at most 16,384 bytes.
+    #[prost(bytes = "vec", tag = "4")]
+    pub attestation_object: ::prost::alloc::vec::Vec<u8>,
+    /// The id of this operation in receipts, `urn:cl:operation:` and a UUIDv7, made by the caller. A
+    /// retry repeats it.
+    #[prost(string, tag = "5")]
+    pub operation_id: ::prost::alloc::string::String,
+}
+/// Answers a new credential.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct FinishEnrolmentResponse {
+    /// What the person reads to the operator who confirms the credential: the first 20 hex digits of
+    /// the SHA-256 over the credential's id and public key, in groups of four.
+    #[prost(string, tag = "1")]
+    pub fingerprint: ::prost::alloc::string::String,
+}
+/// Asks for one page of a person's queue.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct ListPendingApprovalsRequest {
+    /// The person's session.
+    #[prost(bytes = "vec", tag = "1")]
+    pub session: ::prost::alloc::vec::Vec<u8>,
+    /// The most entries to return: 1 to 100. 0: 50. A page may be shorter and yet not the last.
+    #[prost(uint32, tag = "2")]
+    pub page_size: u32,
+    /// Where to go on: the token of the page before. Empty: from the start.
+    #[prost(string, tag = "3")]
+    pub page_token: ::prost::alloc::string::String,
+}
+/// One page of a person's queue.
+#[derive(Clone, PartialEq, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct ListPendingApprovalsResponse {
+    /// The page's entries.
+    #[prost(message, repeated, tag = "1")]
+    pub approvals: ::prost::alloc::vec::Vec<PendingApproval>,
+    /// Where the next page starts. Empty: there is none.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+}
+/// What waits for an answer, in one line.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct PendingApproval {
+    /// The item's URN, `urn:cl:approval:` and a UUIDv7.
+    #[prost(string, tag = "1")]
+    pub approval_ref: ::prost::alloc::string::String,
+    /// Whose context is asked for.
+    #[prost(string, tag = "2")]
+    pub subject: ::prost::alloc::string::String,
+    /// Who asks.
+    #[prost(string, tag = "3")]
+    pub requester: ::prost::alloc::string::String,
+    /// Who is to receive it.
+    #[prost(string, tag = "4")]
+    pub recipient: ::prost::alloc::string::String,
+    /// The registered purpose code.
+    #[prost(string, tag = "5")]
+    pub purpose_code: ::prost::alloc::string::String,
+    /// When the request came in, by the engine's clock, UTC.
+    #[prost(message, optional, tag = "6")]
+    pub created_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// When the item ends unanswered, by the engine's clock, UTC.
+    #[prost(message, optional, tag = "7")]
+    pub expires_at: ::core::option::Option<::prost_types::Timestamp>,
+}
+/// Names the item to read.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct GetPendingApprovalRequest {
+    /// The person's session.
+    #[prost(bytes = "vec", tag = "1")]
+    pub session: ::prost::alloc::vec::Vec<u8>,
+    /// The item's URN.
+    #[prost(string, tag = "2")]
+    pub approval_ref: ::prost::alloc::string::String,
+}
+/// Answers a read.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GetPendingApprovalResponse {
+    /// The item. Always present.
+    #[prost(message, optional, tag = "1")]
+    pub item: ::core::option::Option<ApprovalItem>,
+}
+/// Everything that a person has to see before answering (spec 9.3).
+#[derive(Clone, PartialEq, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct ApprovalItem {
+    /// The item in one line.
+    #[prost(message, optional, tag = "1")]
+    pub summary: ::core::option::Option<PendingApproval>,
+    /// Where it stands now.
+    #[prost(enumeration = "ApprovalState", tag = "2")]
+    pub state: i32,
+    /// What the page shows, by its digest; an answer names it, so that it cannot be given to anything
+    /// else. `sha256:` and 64 lower-case hex digits.
+    #[prost(string, tag = "3")]
+    pub item_digest: ::prost::alloc::string::String,
+    /// The digest of the exact request.
+    #[prost(string, tag = "4")]
+    pub request_digest: ::prost::alloc::string::String,
+    /// The URN of the request, as the requester chose it.
+    #[prost(string, tag = "5")]
+    pub request_ref: ::prost::alloc::string::String,
+    /// The client instance that the requester used.
+    #[prost(string, tag = "6")]
+    pub client_instance: ::prost::alloc::string::String,
+    /// How the requester authenticated.
+    #[prost(enumeration = "AuthenticationMethod", tag = "7")]
+    pub authenticated_by: i32,
+    /// The requester's own words on its purpose; never an input to the decision. Untrusted text.
+    #[prost(string, tag = "8")]
+    pub purpose: ::prost::alloc::string::String,
+    /// The task's kind.
+    #[prost(string, tag = "9")]
+    pub task_kind: ::prost::alloc::string::String,
+    /// What may be disclosed.
+    #[prost(message, repeated, tag = "10")]
+    pub selectors: ::prost::alloc::vec::Vec<ApprovalSelector>,
+    /// What the recipient may do with it.
+    #[prost(message, repeated, tag = "11")]
+    pub actions: ::prost::alloc::vec::Vec<ApprovalAction>,
+    /// How the recipient may keep it, and for how long at most.
+    #[prost(string, tag = "12")]
+    pub retention_mode: ::prost::alloc::string::String,
+    /// The longest time that the recipient may keep it, in seconds.
+    #[prost(uint64, tag = "13")]
+    pub retention_seconds: u64,
+    /// Whether and how it may be passed on: the word of the request.
+    #[prost(string, tag = "14")]
+    pub onward_disclosure: ::prost::alloc::string::String,
+    /// When access ends at the latest if the answer is given now, UTC.
+    #[prost(message, optional, tag = "15")]
+    pub access_ends_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// The version of the policy snapshot that this is read under.
+    #[prost(string, tag = "16")]
+    pub policy_version: ::prost::alloc::string::String,
+    /// Its digest.
+    #[prost(string, tag = "17")]
+    pub policy_digest: ::prost::alloc::string::String,
+    /// Whether the snapshot is another one than when the request came in.
+    #[prost(bool, tag = "18")]
+    pub policy_changed: bool,
+    /// The reasons of the evaluation, as stable codes.
+    #[prost(string, repeated, tag = "19")]
+    pub reason_codes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The level of receipts that the recipient has to write.
+    #[prost(string, tag = "20")]
+    pub receipt_level: ::prost::alloc::string::String,
+    /// What the engine writes down about the answer: the operations of its receipts.
+    #[prost(string, repeated, tag = "21")]
+    pub evidence_operations: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// One kind of fact that was asked for.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct ApprovalSelector {
+    /// The predicate.
+    #[prost(string, tag = "1")]
+    pub predicate: ::prost::alloc::string::String,
+    /// The sensitivity label of its values under the active policy; `restricted` if it has none.
+    #[prost(string, tag = "2")]
+    pub label: ::prost::alloc::string::String,
+    /// Whether the label is `sensitive` or `restricted`.
+    #[prost(bool, tag = "3")]
+    pub sensitive: bool,
+    /// What the policy does with it.
+    #[prost(enumeration = "ScopeTreatment", tag = "4")]
+    pub treatment: i32,
+}
+/// One thing that the recipient asked to be allowed.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct ApprovalAction {
+    /// The action.
+    #[prost(string, tag = "1")]
+    pub action: ::prost::alloc::string::String,
+    /// What it can change outside.
+    #[prost(enumeration = "SideEffect", tag = "2")]
+    pub side_effect: i32,
+    /// What the policy does with it.
+    #[prost(enumeration = "ScopeTreatment", tag = "3")]
+    pub treatment: i32,
+}
+/// Opens an answer.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct BeginAnswerRequest {
+    /// The person's session.
+    #[prost(bytes = "vec", tag = "1")]
+    pub session: ::prost::alloc::vec::Vec<u8>,
+    /// The item's URN.
+    #[prost(string, tag = "2")]
+    pub approval_ref: ::prost::alloc::string::String,
+    /// The digest of the item that was shown.
+    #[prost(string, tag = "3")]
+    pub item_digest: ::prost::alloc::string::String,
+    /// Gated predicates that are granted.
+    #[prost(string, repeated, tag = "4")]
+    pub granted_selectors: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Gated actions that are granted.
+    #[prost(string, repeated, tag = "5")]
+    pub granted_actions: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Gated predicates that are declined.
+    #[prost(string, repeated, tag = "6")]
+    pub declined_selectors: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Gated actions that are declined.
+    #[prost(string, repeated, tag = "7")]
+    pub declined_actions: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// What the browser needs for `navigator.credentials.get`, user verification required.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct BeginAnswerResponse {
+    /// The challenge: SHA-256 over `context-layer/approval/v1`, one zero byte, and the document.
+    #[prost(message, optional, tag = "1")]
+    pub ceremony: ::core::option::Option<Ceremony>,
+    /// The approval document: canonical JSON (RFC 8785), to show or keep.
+    #[prost(bytes = "vec", tag = "2")]
+    pub approval: ::prost::alloc::vec::Vec<u8>,
+    /// The person's active credentials, for `allowCredentials`.
+    #[prost(bytes = "vec", repeated, tag = "3")]
+    pub credential_ids: ::prost::alloc::vec::Vec<::prost::alloc::vec::Vec<u8>>,
+}
+/// Carries the assertion over an approval document.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct FinishAnswerRequest {
+    /// The person's session.
+    #[prost(bytes = "vec", tag = "1")]
+    pub session: ::prost::alloc::vec::Vec<u8>,
+    /// The ceremony's id.
+    #[prost(bytes = "vec", tag = "2")]
+    pub ceremony_id: ::prost::alloc::vec::Vec<u8>,
+    /// The assertion. Required.
+    #[prost(message, optional, tag = "3")]
+    pub assertion: ::core::option::Option<Assertion>,
+    /// The id of this operation in receipts, `urn:cl:operation:` and a UUIDv7, made by the caller. A
+    /// retry repeats it.
+    #[prost(string, tag = "4")]
+    pub operation_id: ::prost::alloc::string::String,
+}
+/// Answers an approval that was taken.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FinishAnswerResponse {
+    /// Where the request stands now, with its final decision. Always present.
+    #[prost(message, optional, tag = "1")]
+    pub status: ::core::option::Option<RequestStatus>,
+}
+/// Asks for one page of decisions.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct ListDecisionsRequest {
+    /// The person's session.
+    #[prost(bytes = "vec", tag = "1")]
+    pub session: ::prost::alloc::vec::Vec<u8>,
+    /// Whether only what is granted and can still be used or delivered is wanted.
+    #[prost(bool, tag = "2")]
+    pub active_grants_only: bool,
+    /// The most entries to return: 1 to 100. 0: 50. A page may be shorter and yet not the last.
+    #[prost(uint32, tag = "3")]
+    pub page_size: u32,
+    /// Where to go on: the token of the page before, with all other fields but the page size
+    /// unchanged. Empty: from the start.
+    #[prost(string, tag = "4")]
+    pub page_token: ::prost::alloc::string::String,
+}
+/// One page of decisions.
+#[derive(Clone, PartialEq, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct ListDecisionsResponse {
+    /// The page's entries.
+    #[prost(message, repeated, tag = "1")]
+    pub decisions: ::prost::alloc::vec::Vec<DecisionSummary>,
+    /// Where the next page starts. Empty: there is none.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+}
+/// One decision about a subject of the person's.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct DecisionSummary {
+    /// The decision's URN.
+    #[prost(string, tag = "1")]
+    pub decision_ref: ::prost::alloc::string::String,
+    /// Whose context it is about.
+    #[prost(string, tag = "2")]
+    pub subject: ::prost::alloc::string::String,
+    /// Who asked.
+    #[prost(string, tag = "3")]
+    pub requester: ::prost::alloc::string::String,
+    /// Who is to receive, or has received.
+    #[prost(string, tag = "4")]
+    pub recipient: ::prost::alloc::string::String,
+    /// The registered purpose code.
+    #[prost(string, tag = "5")]
+    pub purpose_code: ::prost::alloc::string::String,
+    /// When it was made, by the engine's clock, UTC.
+    #[prost(message, optional, tag = "6")]
+    pub decided_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// When it ends, UTC.
+    #[prost(message, optional, tag = "7")]
+    pub expires_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// The outcome: `allow`, `allow_with_reductions`, `deny` or `needs_approval`.
+    #[prost(string, tag = "8")]
+    pub decision: ::prost::alloc::string::String,
+    /// Where its request stands.
+    #[prost(enumeration = "RequestState", tag = "9")]
+    pub state: i32,
+    /// Predicates granted.
+    #[prost(string, repeated, tag = "10")]
+    pub granted_selectors: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Actions granted.
+    #[prost(string, repeated, tag = "11")]
+    pub granted_actions: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Whether it grants something that can still be used or delivered, and so can be revoked.
+    #[prost(bool, tag = "12")]
+    pub active_grant: bool,
+    /// The URN of the approval that it was made with. Absent: none was needed.
+    #[prost(string, optional, tag = "13")]
+    pub approval_ref: ::core::option::Option<::prost::alloc::string::String>,
+    /// The URN of the bundle. Present exactly when one was issued.
+    #[prost(string, optional, tag = "14")]
+    pub bundle_ref: ::core::option::Option<::prost::alloc::string::String>,
+}
+/// Names the decision whose grant is revoked.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct RevokeGrantRequest {
+    /// The person's session.
+    #[prost(bytes = "vec", tag = "1")]
+    pub session: ::prost::alloc::vec::Vec<u8>,
+    /// The decision's URN.
+    #[prost(string, tag = "2")]
+    pub decision_ref: ::prost::alloc::string::String,
+    /// The id of this operation in receipts, `urn:cl:operation:` and a UUIDv7, made by the caller. A
+    /// retry repeats it.
+    #[prost(string, tag = "3")]
+    pub operation_id: ::prost::alloc::string::String,
+}
+/// Answers a revocation.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RevokeGrantResponse {}
+/// Where an item stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ApprovalState {
+    /// Not a state; a receiver refuses it.
+    Unspecified = 0,
+    /// It waits for an answer.
+    Pending = 1,
+    /// It was answered. Final.
+    Answered = 2,
+    /// It ended unanswered. Final.
+    Expired = 3,
+    /// Another request has taken the place of its request, which is void. Final.
+    Replaced = 4,
+    /// The active policy decides the request without a person: there is nothing to answer.
+    NotNeeded = 5,
+}
+impl ApprovalState {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "APPROVAL_STATE_UNSPECIFIED",
+            Self::Pending => "APPROVAL_STATE_PENDING",
+            Self::Answered => "APPROVAL_STATE_ANSWERED",
+            Self::Expired => "APPROVAL_STATE_EXPIRED",
+            Self::Replaced => "APPROVAL_STATE_REPLACED",
+            Self::NotNeeded => "APPROVAL_STATE_NOT_NEEDED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "APPROVAL_STATE_UNSPECIFIED" => Some(Self::Unspecified),
+            "APPROVAL_STATE_PENDING" => Some(Self::Pending),
+            "APPROVAL_STATE_ANSWERED" => Some(Self::Answered),
+            "APPROVAL_STATE_EXPIRED" => Some(Self::Expired),
+            "APPROVAL_STATE_REPLACED" => Some(Self::Replaced),
+            "APPROVAL_STATE_NOT_NEEDED" => Some(Self::NotNeeded),
+            _ => None,
+        }
+    }
+}
+/// What the policy does with a part of the requested scope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ScopeTreatment {
+    /// Not a treatment; a receiver refuses it.
+    Unspecified = 0,
+    /// It is granted with the rest, without asking.
+    Ordinary = 1,
+    /// It needs the person's answer.
+    Gated = 2,
+    /// It is denied whatever the person answers.
+    Denied = 3,
+}
+impl ScopeTreatment {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "SCOPE_TREATMENT_UNSPECIFIED",
+            Self::Ordinary => "SCOPE_TREATMENT_ORDINARY",
+            Self::Gated => "SCOPE_TREATMENT_GATED",
+            Self::Denied => "SCOPE_TREATMENT_DENIED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "SCOPE_TREATMENT_UNSPECIFIED" => Some(Self::Unspecified),
+            "SCOPE_TREATMENT_ORDINARY" => Some(Self::Ordinary),
+            "SCOPE_TREATMENT_GATED" => Some(Self::Gated),
+            "SCOPE_TREATMENT_DENIED" => Some(Self::Denied),
+            _ => None,
+        }
+    }
+}
+/// What an action can change outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum SideEffect {
+    /// Not a class; a receiver refuses it.
+    Unspecified = 0,
+    /// It only reads, computes or prepares.
+    None = 1,
+    /// It may change something, or reach somebody, outside. So is every action that is not known.
+    External = 2,
+}
+impl SideEffect {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "SIDE_EFFECT_UNSPECIFIED",
+            Self::None => "SIDE_EFFECT_NONE",
+            Self::External => "SIDE_EFFECT_EXTERNAL",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "SIDE_EFFECT_UNSPECIFIED" => Some(Self::Unspecified),
+            "SIDE_EFFECT_NONE" => Some(Self::None),
+            "SIDE_EFFECT_EXTERNAL" => Some(Self::External),
+            _ => None,
+        }
+    }
+}
+/// Generated client implementations.
+pub mod approval_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value
+    )]
+    use tonic::codegen::http::Uri;
+    use tonic::codegen::*;
+    /// Shows a person what waits for an answer, and takes the answer.
+    ///
+    /// Callers: the console.
+    #[derive(Debug, Clone)]
+    pub struct ApprovalServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl ApprovalServiceClient<tonic::transport::Channel> {
+        /// Attempt to create a new client by connecting to a given endpoint.
+        pub async fn connect<D>(dst: D) -> Result<Self, tonic::transport::Error>
+        where
+            D: TryInto<tonic::transport::Endpoint>,
+            D::Error: Into<StdError>,
+        {
+            let conn = tonic::transport::Endpoint::new(dst)?.connect().await?;
+            Ok(Self::new(conn))
+        }
+    }
+    impl<T> ApprovalServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> ApprovalServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                    http::Request<tonic::body::Body>,
+                    Response = http::Response<
+                        <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                    >,
+                >,
+            <T as tonic::codegen::Service<http::Request<tonic::body::Body>>>::Error:
+                Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            ApprovalServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// Opens a sign-in. The challenge is for any credential that the engine knows: the browser lets
+        /// the person choose.
+        pub async fn begin_sign_in(
+            &mut self,
+            request: impl tonic::IntoRequest<super::BeginSignInRequest>,
+        ) -> std::result::Result<tonic::Response<super::BeginSignInResponse>, tonic::Status>
+        {
+            self.inner.ready().await.map_err(|e| {
+                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
+            })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/contextlayer.policy.v1.ApprovalService/BeginSignIn",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new(
+                "contextlayer.policy.v1.ApprovalService",
+                "BeginSignIn",
+            ));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Verifies the assertion of a sign-in and opens a session.
+        pub async fn finish_sign_in(
+            &mut self,
+            request: impl tonic::IntoRequest<super::FinishSignInRequest>,
+        ) -> std::result::Result<tonic::Response<super::FinishSignInResponse>, tonic::Status>
+        {
+            self.inner.ready().await.map_err(|e| {
+                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
+            })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/contextlayer.policy.v1.ApprovalService/FinishSignIn",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new(
+                "contextlayer.policy.v1.ApprovalService",
+                "FinishSignIn",
+            ));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Ends a session. Ending twice is fine.
+        pub async fn end_session(
+            &mut self,
+            request: impl tonic::IntoRequest<super::EndSessionRequest>,
+        ) -> std::result::Result<tonic::Response<super::EndSessionResponse>, tonic::Status>
+        {
+            self.inner.ready().await.map_err(|e| {
+                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
+            })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/contextlayer.policy.v1.ApprovalService/EndSession",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new(
+                "contextlayer.policy.v1.ApprovalService",
+                "EndSession",
+            ));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Opens the enrolment that a one-time link allows. The link stays usable until the enrolment is
+        /// finished or the link ends.
+        ///
+        /// Errors beside those of the package:
+        ///
+        /// - FAILED_PRECONDITION: `ENROLMENT_LINK_NOT_OPEN`, when it is unknown, used or overdue
+        pub async fn begin_enrolment(
+            &mut self,
+            request: impl tonic::IntoRequest<super::BeginEnrolmentRequest>,
+        ) -> std::result::Result<tonic::Response<super::BeginEnrolmentResponse>, tonic::Status>
+        {
+            self.inner.ready().await.map_err(|e| {
+                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
+            })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/contextlayer.policy.v1.ApprovalService/BeginEnrolment",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new(
+                "contextlayer.policy.v1.ApprovalService",
+                "BeginEnrolment",
+            ));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Stores the new credential, inactive until an operator has confirmed it, and uses up the link.
+        ///
+        /// Errors beside those of the package:
+        ///
+        /// - FAILED_PRECONDITION: `ENROLMENT_LINK_NOT_OPEN`
+        /// - ALREADY_EXISTS: `CREDENTIAL_EXISTS`
+        /// - UNAVAILABLE: `RECEIPT_STORE_UNAVAILABLE` with `RetryInfo`; nothing was stored
+        pub async fn finish_enrolment(
+            &mut self,
+            request: impl tonic::IntoRequest<super::FinishEnrolmentRequest>,
+        ) -> std::result::Result<tonic::Response<super::FinishEnrolmentResponse>, tonic::Status>
+        {
+            self.inner.ready().await.map_err(|e| {
+                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
+            })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/contextlayer.policy.v1.ApprovalService/FinishEnrolment",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new(
+                "contextlayer.policy.v1.ApprovalService",
+                "FinishEnrolment",
+            ));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lists what waits for an answer of the person, oldest first within each subject.
+        pub async fn list_pending_approvals(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListPendingApprovalsRequest>,
+        ) -> std::result::Result<tonic::Response<super::ListPendingApprovalsResponse>, tonic::Status>
+        {
+            self.inner.ready().await.map_err(|e| {
+                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
+            })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/contextlayer.policy.v1.ApprovalService/ListPendingApprovals",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new(
+                "contextlayer.policy.v1.ApprovalService",
+                "ListPendingApprovals",
+            ));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Reads one item, as it would be decided under the policy that is active now.
+        ///
+        /// Errors beside those of the package:
+        ///
+        /// - NOT_FOUND: `APPROVAL_NOT_FOUND`, also for an item of a subject that the person may not
+        ///   approve for
+        pub async fn get_pending_approval(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetPendingApprovalRequest>,
+        ) -> std::result::Result<tonic::Response<super::GetPendingApprovalResponse>, tonic::Status>
+        {
+            self.inner.ready().await.map_err(|e| {
+                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
+            })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/contextlayer.policy.v1.ApprovalService/GetPendingApproval",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new(
+                "contextlayer.policy.v1.ApprovalService",
+                "GetPendingApproval",
+            ));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Opens an answer: writes it down as the approval document that the person is to sign.
+        ///
+        /// Granted and declined scope together have to be the gated scope of the item, without overlap;
+        /// declining everything denies. Errors beside those of the package:
+        ///
+        /// - NOT_FOUND: `APPROVAL_NOT_FOUND`
+        /// - ABORTED: `APPROVAL_CHANGED`, when the item is not the one that the digest names any more:
+        ///   show it anew
+        /// - FAILED_PRECONDITION: `APPROVAL_EXPIRED`, `APPROVAL_ANSWERED`, `APPROVAL_SCOPE_INCOMPLETE`;
+        ///   `APPROVAL_NOT_NEEDED`, when the active policy decides the request without a person
+        /// - PERMISSION_DENIED: `APPROVAL_REQUESTER_GONE`, when the requester's client is not registered
+        ///   any more
+        pub async fn begin_answer(
+            &mut self,
+            request: impl tonic::IntoRequest<super::BeginAnswerRequest>,
+        ) -> std::result::Result<tonic::Response<super::BeginAnswerResponse>, tonic::Status>
+        {
+            self.inner.ready().await.map_err(|e| {
+                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
+            })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/contextlayer.policy.v1.ApprovalService/BeginAnswer",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new(
+                "contextlayer.policy.v1.ApprovalService",
+                "BeginAnswer",
+            ));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Verifies the assertion over the approval document, decides again with the approval under the
+        /// active policy, and stores both in one step. A repeat with the same operation id returns the
+        /// same status. Errors beside those of the package, each but the last two with a receipt that the
+        /// approval did not fit:
+        ///
+        /// - ABORTED: `APPROVAL_CHANGED`, when another request has taken the place of the one shown;
+        ///   `APPROVAL_POLICY_CHANGED`, when another snapshot is active: show the item anew
+        /// - FAILED_PRECONDITION: `APPROVAL_EXPIRED`, `APPROVAL_ANSWERED`
+        /// - PERMISSION_DENIED: `APPROVER_NOT_ALLOWED`, `APPROVAL_REQUESTER_GONE`
+        /// - ALREADY_EXISTS: `OPERATION_CONFLICT`
+        /// - UNAVAILABLE: `RECEIPT_STORE_UNAVAILABLE` with `RetryInfo`; nothing was approved
+        pub async fn finish_answer(
+            &mut self,
+            request: impl tonic::IntoRequest<super::FinishAnswerRequest>,
+        ) -> std::result::Result<tonic::Response<super::FinishAnswerResponse>, tonic::Status>
+        {
+            self.inner.ready().await.map_err(|e| {
+                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
+            })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/contextlayer.policy.v1.ApprovalService/FinishAnswer",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new(
+                "contextlayer.policy.v1.ApprovalService",
+                "FinishAnswer",
+            ));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lists the decisions about the person's subjects, newest first within each subject.
+        pub async fn list_decisions(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListDecisionsRequest>,
+        ) -> std::result::Result<tonic::Response<super::ListDecisionsResponse>, tonic::Status>
+        {
+            self.inner.ready().await.map_err(|e| {
+                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
+            })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/contextlayer.policy.v1.ApprovalService/ListDecisions",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new(
+                "contextlayer.policy.v1.ApprovalService",
+                "ListDecisions",
+            ));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Revokes what a decision granted: nothing is issued under it any more, and its bundle is
+        /// revoked at the issuer, as soon as that can be reached. A repeat changes nothing.
+        ///
+        /// Errors beside those of the package:
+        ///
+        /// - NOT_FOUND: `DECISION_NOT_FOUND`, also for a subject that the person may not approve for
+        /// - FAILED_PRECONDITION: `GRANT_NOT_ACTIVE`, when the decision grants nothing, or not any more
+        /// - UNAVAILABLE: `RECEIPT_STORE_UNAVAILABLE` with `RetryInfo`, when the revocation is stored and
+        ///   its receipt is not durable yet
+        pub async fn revoke_grant(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RevokeGrantRequest>,
+        ) -> std::result::Result<tonic::Response<super::RevokeGrantResponse>, tonic::Status>
+        {
+            self.inner.ready().await.map_err(|e| {
+                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
+            })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/contextlayer.policy.v1.ApprovalService/RevokeGrant",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new(
+                "contextlayer.policy.v1.ApprovalService",
+                "RevokeGrant",
+            ));
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
+/// Generated server implementations.
+pub mod approval_service_server {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value
+    )]
+    use tonic::codegen::*;
+    /// Generated trait containing gRPC methods that should be implemented for use with ApprovalServiceServer.
+    #[async_trait]
+    pub trait ApprovalService: std::marker::Send + std::marker::Sync + 'static {
+        /// Opens a sign-in. The challenge is for any credential that the engine knows: the browser lets
+        /// the person choose.
+        async fn begin_sign_in(
+            &self,
+            request: tonic::Request<super::BeginSignInRequest>,
+        ) -> std::result::Result<tonic::Response<super::BeginSignInResponse>, tonic::Status>;
+        /// Verifies the assertion of a sign-in and opens a session.
+        async fn finish_sign_in(
+            &self,
+            request: tonic::Request<super::FinishSignInRequest>,
+        ) -> std::result::Result<tonic::Response<super::FinishSignInResponse>, tonic::Status>;
+        /// Ends a session. Ending twice is fine.
+        async fn end_session(
+            &self,
+            request: tonic::Request<super::EndSessionRequest>,
+        ) -> std::result::Result<tonic::Response<super::EndSessionResponse>, tonic::Status>;
+        /// Opens the enrolment that a one-time link allows. The link stays usable until the enrolment is
+        /// finished or the link ends.
+        ///
+        /// Errors beside those of the package:
+        ///
+        /// - FAILED_PRECONDITION: `ENROLMENT_LINK_NOT_OPEN`, when it is unknown, used or overdue
+        async fn begin_enrolment(
+            &self,
+            request: tonic::Request<super::BeginEnrolmentRequest>,
+        ) -> std::result::Result<tonic::Response<super::BeginEnrolmentResponse>, tonic::Status>;
+        /// Stores the new credential, inactive until an operator has confirmed it, and uses up the link.
+        ///
+        /// Errors beside those of the package:
+        ///
+        /// - FAILED_PRECONDITION: `ENROLMENT_LINK_NOT_OPEN`
+        /// - ALREADY_EXISTS: `CREDENTIAL_EXISTS`
+        /// - UNAVAILABLE: `RECEIPT_STORE_UNAVAILABLE` with `RetryInfo`; nothing was stored
+        async fn finish_enrolment(
+            &self,
+            request: tonic::Request<super::FinishEnrolmentRequest>,
+        ) -> std::result::Result<tonic::Response<super::FinishEnrolmentResponse>, tonic::Status>;
+        /// Lists what waits for an answer of the person, oldest first within each subject.
+        async fn list_pending_approvals(
+            &self,
+            request: tonic::Request<super::ListPendingApprovalsRequest>,
+        ) -> std::result::Result<tonic::Response<super::ListPendingApprovalsResponse>, tonic::Status>;
+        /// Reads one item, as it would be decided under the policy that is active now.
+        ///
+        /// Errors beside those of the package:
+        ///
+        /// - NOT_FOUND: `APPROVAL_NOT_FOUND`, also for an item of a subject that the person may not
+        ///   approve for
+        async fn get_pending_approval(
+            &self,
+            request: tonic::Request<super::GetPendingApprovalRequest>,
+        ) -> std::result::Result<tonic::Response<super::GetPendingApprovalResponse>, tonic::Status>;
+        /// Opens an answer: writes it down as the approval document that the person is to sign.
+        ///
+        /// Granted and declined scope together have to be the gated scope of the item, without overlap;
+        /// declining everything denies. Errors beside those of the package:
+        ///
+        /// - NOT_FOUND: `APPROVAL_NOT_FOUND`
+        /// - ABORTED: `APPROVAL_CHANGED`, when the item is not the one that the digest names any more:
+        ///   show it anew
+        /// - FAILED_PRECONDITION: `APPROVAL_EXPIRED`, `APPROVAL_ANSWERED`, `APPROVAL_SCOPE_INCOMPLETE`;
+        ///   `APPROVAL_NOT_NEEDED`, when the active policy decides the request without a person
+        /// - PERMISSION_DENIED: `APPROVAL_REQUESTER_GONE`, when the requester's client is not registered
+        ///   any more
+        async fn begin_answer(
+            &self,
+            request: tonic::Request<super::BeginAnswerRequest>,
+        ) -> std::result::Result<tonic::Response<super::BeginAnswerResponse>, tonic::Status>;
+        /// Verifies the assertion over the approval document, decides again with the approval under the
+        /// active policy, and stores both in one step. A repeat with the same operation id returns the
+        /// same status. Errors beside those of the package, each but the last two with a receipt that the
+        /// approval did not fit:
+        ///
+        /// - ABORTED: `APPROVAL_CHANGED`, when another request has taken the place of the one shown;
+        ///   `APPROVAL_POLICY_CHANGED`, when another snapshot is active: show the item anew
+        /// - FAILED_PRECONDITION: `APPROVAL_EXPIRED`, `APPROVAL_ANSWERED`
+        /// - PERMISSION_DENIED: `APPROVER_NOT_ALLOWED`, `APPROVAL_REQUESTER_GONE`
+        /// - ALREADY_EXISTS: `OPERATION_CONFLICT`
+        /// - UNAVAILABLE: `RECEIPT_STORE_UNAVAILABLE` with `RetryInfo`; nothing was approved
+        async fn finish_answer(
+            &self,
+            request: tonic::Request<super::FinishAnswerRequest>,
+        ) -> std::result::Result<tonic::Response<super::FinishAnswerResponse>, tonic::Status>;
+        /// Lists the decisions about the person's subjects, newest first within each subject.
+        async fn list_decisions(
+            &self,
+            request: tonic::Request<super::ListDecisionsRequest>,
+        ) -> std::result::Result<tonic::Response<super::ListDecisionsResponse>, tonic::Status>;
+        /// Revokes what a decision granted: nothing is issued under it any more, and its bundle is
+        /// revoked at the issuer, as soon as that can be reached. A repeat changes nothing.
+        ///
+        /// Errors beside those of the package:
+        ///
+        /// - NOT_FOUND: `DECISION_NOT_FOUND`, also for a subject that the person may not approve for
+        /// - FAILED_PRECONDITION: `GRANT_NOT_ACTIVE`, when the decision grants nothing, or not any more
+        /// - UNAVAILABLE: `RECEIPT_STORE_UNAVAILABLE` with `RetryInfo`, when the revocation is stored and
+        ///   its receipt is not durable yet
+        async fn revoke_grant(
+            &self,
+            request: tonic::Request<super::RevokeGrantRequest>,
+        ) -> std::result::Result<tonic::Response<super::RevokeGrantResponse>, tonic::Status>;
+    }
+    /// Shows a person what waits for an answer, and takes the answer.
+    ///
+    /// Callers: the console.
+    #[derive(Debug)]
+    pub struct ApprovalServiceServer<T> {
+        inner: Arc<T>,
+        accept_compression_encodings: EnabledCompressionEncodings,
+        send_compression_encodings: EnabledCompressionEncodings,
+        max_decoding_message_size: Option<usize>,
+        max_encoding_message_size: Option<usize>,
+    }
+    impl<T> ApprovalServiceServer<T> {
+        pub fn new(inner: T) -> Self {
+            Self::from_arc(Arc::new(inner))
+        }
+        pub fn from_arc(inner: Arc<T>) -> Self {
+            Self {
+                inner,
+                accept_compression_encodings: Default::default(),
+                send_compression_encodings: Default::default(),
+                max_decoding_message_size: None,
+                max_encoding_message_size: None,
+            }
+        }
+        pub fn with_interceptor<F>(inner: T, interceptor: F) -> InterceptedService<Self, F>
+        where
+            F: tonic::service::Interceptor,
+        {
+            InterceptedService::new(Self::new(inner), interceptor)
+        }
+        /// Enable decompressing requests with the given encoding.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.accept_compression_encodings.enable(encoding);
+            self
+        }
+        /// Compress responses with the given encoding, if the client supports it.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.send_compression_encodings.enable(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.max_decoding_message_size = Some(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.max_encoding_message_size = Some(limit);
+            self
+        }
+    }
+    impl<T, B> tonic::codegen::Service<http::Request<B>> for ApprovalServiceServer<T>
+    where
+        T: ApprovalService,
+        B: Body + std::marker::Send + 'static,
+        B::Error: Into<StdError> + std::marker::Send + 'static,
+    {
+        type Response = http::Response<tonic::body::Body>;
+        type Error = std::convert::Infallible;
+        type Future = BoxFuture<Self::Response, Self::Error>;
+        fn poll_ready(
+            &mut self,
+            _cx: &mut Context<'_>,
+        ) -> Poll<std::result::Result<(), Self::Error>> {
+            Poll::Ready(Ok(()))
+        }
+        fn call(&mut self, req: http::Request<B>) -> Self::Future {
+            match req.uri().path() {
+                "/contextlayer.policy.v1.ApprovalService/BeginSignIn" => {
+                    #[allow(non_camel_case_types)]
+                    struct BeginSignInSvc<T: ApprovalService>(pub Arc<T>);
+                    impl<T: ApprovalService> tonic::server::UnaryService<super::BeginSignInRequest>
+                        for BeginSignInSvc<T>
+                    {
+                        type Response = super::BeginSignInResponse;
+                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::BeginSignInRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ApprovalService>::begin_sign_in(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = BeginSignInSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/contextlayer.policy.v1.ApprovalService/FinishSignIn" => {
+                    #[allow(non_camel_case_types)]
+                    struct FinishSignInSvc<T: ApprovalService>(pub Arc<T>);
+                    impl<T: ApprovalService> tonic::server::UnaryService<super::FinishSignInRequest>
+                        for FinishSignInSvc<T>
+                    {
+                        type Response = super::FinishSignInResponse;
+                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::FinishSignInRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ApprovalService>::finish_sign_in(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = FinishSignInSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/contextlayer.policy.v1.ApprovalService/EndSession" => {
+                    #[allow(non_camel_case_types)]
+                    struct EndSessionSvc<T: ApprovalService>(pub Arc<T>);
+                    impl<T: ApprovalService> tonic::server::UnaryService<super::EndSessionRequest>
+                        for EndSessionSvc<T>
+                    {
+                        type Response = super::EndSessionResponse;
+                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::EndSessionRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ApprovalService>::end_session(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = EndSessionSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/contextlayer.policy.v1.ApprovalService/BeginEnrolment" => {
+                    #[allow(non_camel_case_types)]
+                    struct BeginEnrolmentSvc<T: ApprovalService>(pub Arc<T>);
+                    impl<T: ApprovalService>
+                        tonic::server::UnaryService<super::BeginEnrolmentRequest>
+                        for BeginEnrolmentSvc<T>
+                    {
+                        type Response = super::BeginEnrolmentResponse;
+                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::BeginEnrolmentRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ApprovalService>::begin_enrolment(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = BeginEnrolmentSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/contextlayer.policy.v1.ApprovalService/FinishEnrolment" => {
+                    #[allow(non_camel_case_types)]
+                    struct FinishEnrolmentSvc<T: ApprovalService>(pub Arc<T>);
+                    impl<T: ApprovalService>
+                        tonic::server::UnaryService<super::FinishEnrolmentRequest>
+                        for FinishEnrolmentSvc<T>
+                    {
+                        type Response = super::FinishEnrolmentResponse;
+                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::FinishEnrolmentRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ApprovalService>::finish_enrolment(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = FinishEnrolmentSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/contextlayer.policy.v1.ApprovalService/ListPendingApprovals" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListPendingApprovalsSvc<T: ApprovalService>(pub Arc<T>);
+                    impl<T: ApprovalService>
+                        tonic::server::UnaryService<super::ListPendingApprovalsRequest>
+                        for ListPendingApprovalsSvc<T>
+                    {
+                        type Response = super::ListPendingApprovalsResponse;
+                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListPendingApprovalsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ApprovalService>::list_pending_approvals(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListPendingApprovalsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/contextlayer.policy.v1.ApprovalService/GetPendingApproval" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetPendingApprovalSvc<T: ApprovalService>(pub Arc<T>);
+                    impl<T: ApprovalService>
+                        tonic::server::UnaryService<super::GetPendingApprovalRequest>
+                        for GetPendingApprovalSvc<T>
+                    {
+                        type Response = super::GetPendingApprovalResponse;
+                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetPendingApprovalRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ApprovalService>::get_pending_approval(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetPendingApprovalSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/contextlayer.policy.v1.ApprovalService/BeginAnswer" => {
+                    #[allow(non_camel_case_types)]
+                    struct BeginAnswerSvc<T: ApprovalService>(pub Arc<T>);
+                    impl<T: ApprovalService> tonic::server::UnaryService<super::BeginAnswerRequest>
+                        for BeginAnswerSvc<T>
+                    {
+                        type Response = super::BeginAnswerResponse;
+                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::BeginAnswerRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ApprovalService>::begin_answer(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = BeginAnswerSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/contextlayer.policy.v1.ApprovalService/FinishAnswer" => {
+                    #[allow(non_camel_case_types)]
+                    struct FinishAnswerSvc<T: ApprovalService>(pub Arc<T>);
+                    impl<T: ApprovalService> tonic::server::UnaryService<super::FinishAnswerRequest>
+                        for FinishAnswerSvc<T>
+                    {
+                        type Response = super::FinishAnswerResponse;
+                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::FinishAnswerRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ApprovalService>::finish_answer(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = FinishAnswerSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/contextlayer.policy.v1.ApprovalService/ListDecisions" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListDecisionsSvc<T: ApprovalService>(pub Arc<T>);
+                    impl<T: ApprovalService>
+                        tonic::server::UnaryService<super::ListDecisionsRequest>
+                        for ListDecisionsSvc<T>
+                    {
+                        type Response = super::ListDecisionsResponse;
+                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListDecisionsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ApprovalService>::list_decisions(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListDecisionsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/contextlayer.policy.v1.ApprovalService/RevokeGrant" => {
+                    #[allow(non_camel_case_types)]
+                    struct RevokeGrantSvc<T: ApprovalService>(pub Arc<T>);
+                    impl<T: ApprovalService> tonic::server::UnaryService<super::RevokeGrantRequest>
+                        for RevokeGrantSvc<T>
+                    {
+                        type Response = super::RevokeGrantResponse;
+                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::RevokeGrantRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ApprovalService>::revoke_grant(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = RevokeGrantSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                _ => Box::pin(async move {
+                    let mut response = http::Response::new(tonic::body::Body::default());
+                    let headers = response.headers_mut();
+                    headers.insert(
+                        tonic::Status::GRPC_STATUS,
+                        (tonic::Code::Unimplemented as i32).into(),
+                    );
+                    headers.insert(
+                        http::header::CONTENT_TYPE,
+                        tonic::metadata::GRPC_CONTENT_TYPE,
+                    );
+                    Ok(response)
+                }),
+            }
+        }
+    }
+    impl<T> Clone for ApprovalServiceServer<T> {
+        fn clone(&self) -> Self {
+            let inner = self.inner.clone();
+            Self {
+                inner,
+                accept_compression_encodings: self.accept_compression_encodings,
+                send_compression_encodings: self.send_compression_encodings,
+                max_decoding_message_size: self.max_decoding_message_size,
+                max_encoding_message_size: self.max_encoding_message_size,
+            }
+        }
+    }
+    /// Generated gRPC service name
+    pub const SERVICE_NAME: &str = "contextlayer.policy.v1.ApprovalService";
+    impl<T> tonic::server::NamedService for ApprovalServiceServer<T> {
+        const NAME: &'static str = SERVICE_NAME;
+    }
+}
+/// Names the person to let in.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct OpenEnrolmentRequest {
+    /// The tenant of the person: 1 to 63 characters of `a-z`, `0-9` and `-`.
+    #[prost(string, tag = "1")]
+    pub tenant: ::prost::alloc::string::String,
+    /// The person, as the policy's approvers name them: 3 to 512 characters.
+    #[prost(string, tag = "2")]
+    pub principal: ::prost::alloc::string::String,
+    /// The id of this operation in receipts, `urn:cl:operation:` and a UUIDv7, made by the caller.
+    /// Every call makes another link, and so needs another id.
+    #[prost(string, tag = "3")]
+    pub operation_id: ::prost::alloc::string::String,
+}
+/// Answers with a link.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct OpenEnrolmentResponse {
+    /// The link, with a token of 256 bits behind `#`. It is shown once and kept only as a digest.
+    #[prost(string, tag = "1")]
+    pub link: ::prost::alloc::string::String,
+    /// When it ends, by the engine's clock, UTC.
+    #[prost(message, optional, tag = "2")]
+    pub expires_at: ::core::option::Option<::prost_types::Timestamp>,
+}
+/// Asks for one page of credentials.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct ListCredentialsRequest {
+    /// The tenant of the credentials.
+    #[prost(string, tag = "1")]
+    pub tenant: ::prost::alloc::string::String,
+    /// The most entries to return: 1 to 1,000. 0: 100. A page may be shorter and yet not the last.
+    #[prost(uint32, tag = "2")]
+    pub page_size: u32,
+    /// Where to go on: the token of the page before. Empty: from the start.
+    #[prost(string, tag = "3")]
+    pub page_token: ::prost::alloc::string::String,
+}
+/// One page of credentials.
+#[derive(Clone, PartialEq, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct ListCredentialsResponse {
+    /// The page's entries, in the order of enrolment.
+    #[prost(message, repeated, tag = "1")]
+    pub credentials: ::prost::alloc::vec::Vec<Credential>,
+    /// Where the next page starts. Empty: there is none.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+}
+/// A person's passkey.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct Credential {
+    /// The credential's name for operators, `urn:cl:credential:` and a UUIDv7.
+    #[prost(string, tag = "1")]
+    pub credential_ref: ::prost::alloc::string::String,
+    /// The person.
+    #[prost(string, tag = "2")]
+    pub principal: ::prost::alloc::string::String,
+    /// What the person was shown at the enrolment.
+    #[prost(string, tag = "3")]
+    pub fingerprint: ::prost::alloc::string::String,
+    /// Where it stands.
+    #[prost(enumeration = "CredentialState", tag = "4")]
+    pub state: i32,
+    /// When it was enrolled, by the engine's clock, UTC.
+    #[prost(message, optional, tag = "5")]
+    pub enrolled_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// Whether its authenticator can copy it to other devices.
+    #[prost(bool, tag = "6")]
+    pub backup_eligible: bool,
+}
+/// Names the credential to confirm.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct ConfirmCredentialRequest {
+    /// The tenant of the credential.
+    #[prost(string, tag = "1")]
+    pub tenant: ::prost::alloc::string::String,
+    /// The credential's name.
+    #[prost(string, tag = "2")]
+    pub credential_ref: ::prost::alloc::string::String,
+    /// The id of this operation in receipts, `urn:cl:operation:` and a UUIDv7, made by the caller. A
+    /// retry repeats it.
+    #[prost(string, tag = "3")]
+    pub operation_id: ::prost::alloc::string::String,
+}
+/// Answers a confirmation.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ConfirmCredentialResponse {
+    /// The credential, active now. Always present.
+    #[prost(message, optional, tag = "1")]
+    pub credential: ::core::option::Option<Credential>,
+}
+/// Names the credential to end.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct RevokeCredentialRequest {
+    /// The tenant of the credential.
+    #[prost(string, tag = "1")]
+    pub tenant: ::prost::alloc::string::String,
+    /// The credential's name.
+    #[prost(string, tag = "2")]
+    pub credential_ref: ::prost::alloc::string::String,
+    /// The id of this operation in receipts, `urn:cl:operation:` and a UUIDv7, made by the caller. A
+    /// retry repeats it.
+    #[prost(string, tag = "3")]
+    pub operation_id: ::prost::alloc::string::String,
+}
+/// Answers a revocation.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RevokeCredentialResponse {
+    /// The credential, ended. Always present.
+    #[prost(message, optional, tag = "1")]
+    pub credential: ::core::option::Option<Credential>,
+}
+/// Names the decision whose approval is wanted.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct GetApprovalRequest {
+    /// The tenant of the decision.
+    #[prost(string, tag = "1")]
+    pub tenant: ::prost::alloc::string::String,
+    /// The decision's URN.
+    #[prost(string, tag = "2")]
+    pub decision_ref: ::prost::alloc::string::String,
+}
+/// Answers with a signed approval.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct GetApprovalResponse {
+    /// The approval artefact: canonical JSON (RFC 8785) of approval, assertion and credential, to be
+    /// verified offline.
+    #[prost(bytes = "vec", tag = "1")]
+    pub artefact: ::prost::alloc::vec::Vec<u8>,
+}
+/// Where a credential stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum CredentialState {
+    /// Not a state; a receiver refuses it.
+    Unspecified = 0,
+    /// Enrolled, and not confirmed yet.
+    Inactive = 1,
+    /// Usable.
+    Active = 2,
+    /// Ended. Final.
+    Revoked = 3,
+}
+impl CredentialState {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "CREDENTIAL_STATE_UNSPECIFIED",
+            Self::Inactive => "CREDENTIAL_STATE_INACTIVE",
+            Self::Active => "CREDENTIAL_STATE_ACTIVE",
+            Self::Revoked => "CREDENTIAL_STATE_REVOKED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "CREDENTIAL_STATE_UNSPECIFIED" => Some(Self::Unspecified),
+            "CREDENTIAL_STATE_INACTIVE" => Some(Self::Inactive),
+            "CREDENTIAL_STATE_ACTIVE" => Some(Self::Active),
+            "CREDENTIAL_STATE_REVOKED" => Some(Self::Revoked),
+            _ => None,
+        }
+    }
+}
+/// Generated client implementations.
+pub mod approver_admin_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value
+    )]
+    use tonic::codegen::http::Uri;
+    use tonic::codegen::*;
+    /// Lets people in to approve, and shows what they approved (spec 9.3).
+    ///
+    /// Callers: operators. Every rpc that changes something leaves a receipt, and may answer
+    /// UNAVAILABLE: `RECEIPT_STORE_UNAVAILABLE` with `RetryInfo`, when nothing was stored, and
+    /// ALREADY_EXISTS: `OPERATION_CONFLICT`.
+    #[derive(Debug, Clone)]
+    pub struct ApproverAdminServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl ApproverAdminServiceClient<tonic::transport::Channel> {
+        /// Attempt to create a new client by connecting to a given endpoint.
+        pub async fn connect<D>(dst: D) -> Result<Self, tonic::transport::Error>
+        where
+            D: TryInto<tonic::transport::Endpoint>,
+            D::Error: Into<StdError>,
+        {
+            let conn = tonic::transport::Endpoint::new(dst)?.connect().await?;
+            Ok(Self::new(conn))
+        }
+    }
+    impl<T> ApproverAdminServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> ApproverAdminServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                    http::Request<tonic::body::Body>,
+                    Response = http::Response<
+                        <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                    >,
+                >,
+            <T as tonic::codegen::Service<http::Request<tonic::body::Body>>>::Error:
+                Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            ApproverAdminServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// Makes a one-time link by which a person can enrol one passkey within a short time.
+        pub async fn open_enrolment(
+            &mut self,
+            request: impl tonic::IntoRequest<super::OpenEnrolmentRequest>,
+        ) -> std::result::Result<tonic::Response<super::OpenEnrolmentResponse>, tonic::Status>
+        {
+            self.inner.ready().await.map_err(|e| {
+                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
+            })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/contextlayer.policy.v1.ApproverAdminService/OpenEnrolment",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new(
+                "contextlayer.policy.v1.ApproverAdminService",
+                "OpenEnrolment",
+            ));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lists the credentials of a tenant.
+        pub async fn list_credentials(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListCredentialsRequest>,
+        ) -> std::result::Result<tonic::Response<super::ListCredentialsResponse>, tonic::Status>
+        {
+            self.inner.ready().await.map_err(|e| {
+                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
+            })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/contextlayer.policy.v1.ApproverAdminService/ListCredentials",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new(
+                "contextlayer.policy.v1.ApproverAdminService",
+                "ListCredentials",
+            ));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Makes an enrolled credential usable. Compare its fingerprint with the person first.
+        ///
+        /// Errors beside those of the package:
+        ///
+        /// - NOT_FOUND: `CREDENTIAL_NOT_FOUND`
+        /// - FAILED_PRECONDITION: `CREDENTIAL_REVOKED`
+        pub async fn confirm_credential(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ConfirmCredentialRequest>,
+        ) -> std::result::Result<tonic::Response<super::ConfirmCredentialResponse>, tonic::Status>
+        {
+            self.inner.ready().await.map_err(|e| {
+                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
+            })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/contextlayer.policy.v1.ApproverAdminService/ConfirmCredential",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new(
+                "contextlayer.policy.v1.ApproverAdminService",
+                "ConfirmCredential",
+            ));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Ends a credential for good, with its sessions. A repeat changes nothing.
+        ///
+        /// Errors beside those of the package:
+        ///
+        /// - NOT_FOUND: `CREDENTIAL_NOT_FOUND`
+        pub async fn revoke_credential(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RevokeCredentialRequest>,
+        ) -> std::result::Result<tonic::Response<super::RevokeCredentialResponse>, tonic::Status>
+        {
+            self.inner.ready().await.map_err(|e| {
+                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
+            })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/contextlayer.policy.v1.ApproverAdminService/RevokeCredential",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new(
+                "contextlayer.policy.v1.ApproverAdminService",
+                "RevokeCredential",
+            ));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Reads the signed approval that a decision was made with.
+        ///
+        /// Errors beside those of the package:
+        ///
+        /// - NOT_FOUND: `DECISION_NOT_FOUND`; `APPROVAL_NOT_FOUND`, when it was made without one
+        pub async fn get_approval(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetApprovalRequest>,
+        ) -> std::result::Result<tonic::Response<super::GetApprovalResponse>, tonic::Status>
+        {
+            self.inner.ready().await.map_err(|e| {
+                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
+            })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/contextlayer.policy.v1.ApproverAdminService/GetApproval",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new(
+                "contextlayer.policy.v1.ApproverAdminService",
+                "GetApproval",
+            ));
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
+/// Generated server implementations.
+pub mod approver_admin_service_server {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value
+    )]
+    use tonic::codegen::*;
+    /// Generated trait containing gRPC methods that should be implemented for use with ApproverAdminServiceServer.
+    #[async_trait]
+    pub trait ApproverAdminService: std::marker::Send + std::marker::Sync + 'static {
+        /// Makes a one-time link by which a person can enrol one passkey within a short time.
+        async fn open_enrolment(
+            &self,
+            request: tonic::Request<super::OpenEnrolmentRequest>,
+        ) -> std::result::Result<tonic::Response<super::OpenEnrolmentResponse>, tonic::Status>;
+        /// Lists the credentials of a tenant.
+        async fn list_credentials(
+            &self,
+            request: tonic::Request<super::ListCredentialsRequest>,
+        ) -> std::result::Result<tonic::Response<super::ListCredentialsResponse>, tonic::Status>;
+        /// Makes an enrolled credential usable. Compare its fingerprint with the person first.
+        ///
+        /// Errors beside those of the package:
+        ///
+        /// - NOT_FOUND: `CREDENTIAL_NOT_FOUND`
+        /// - FAILED_PRECONDITION: `CREDENTIAL_REVOKED`
+        async fn confirm_credential(
+            &self,
+            request: tonic::Request<super::ConfirmCredentialRequest>,
+        ) -> std::result::Result<tonic::Response<super::ConfirmCredentialResponse>, tonic::Status>;
+        /// Ends a credential for good, with its sessions. A repeat changes nothing.
+        ///
+        /// Errors beside those of the package:
+        ///
+        /// - NOT_FOUND: `CREDENTIAL_NOT_FOUND`
+        async fn revoke_credential(
+            &self,
+            request: tonic::Request<super::RevokeCredentialRequest>,
+        ) -> std::result::Result<tonic::Response<super::RevokeCredentialResponse>, tonic::Status>;
+        /// Reads the signed approval that a decision was made with.
+        ///
+        /// Errors beside those of the package:
+        ///
+        /// - NOT_FOUND: `DECISION_NOT_FOUND`; `APPROVAL_NOT_FOUND`, when it was made without one
+        async fn get_approval(
+            &self,
+            request: tonic::Request<super::GetApprovalRequest>,
+        ) -> std::result::Result<tonic::Response<super::GetApprovalResponse>, tonic::Status>;
+    }
+    /// Lets people in to approve, and shows what they approved (spec 9.3).
+    ///
+    /// Callers: operators. Every rpc that changes something leaves a receipt, and may answer
+    /// UNAVAILABLE: `RECEIPT_STORE_UNAVAILABLE` with `RetryInfo`, when nothing was stored, and
+    /// ALREADY_EXISTS: `OPERATION_CONFLICT`.
+    #[derive(Debug)]
+    pub struct ApproverAdminServiceServer<T> {
+        inner: Arc<T>,
+        accept_compression_encodings: EnabledCompressionEncodings,
+        send_compression_encodings: EnabledCompressionEncodings,
+        max_decoding_message_size: Option<usize>,
+        max_encoding_message_size: Option<usize>,
+    }
+    impl<T> ApproverAdminServiceServer<T> {
+        pub fn new(inner: T) -> Self {
+            Self::from_arc(Arc::new(inner))
+        }
+        pub fn from_arc(inner: Arc<T>) -> Self {
+            Self {
+                inner,
+                accept_compression_encodings: Default::default(),
+                send_compression_encodings: Default::default(),
+                max_decoding_message_size: None,
+                max_encoding_message_size: None,
+            }
+        }
+        pub fn with_interceptor<F>(inner: T, interceptor: F) -> InterceptedService<Self, F>
+        where
+            F: tonic::service::Interceptor,
+        {
+            InterceptedService::new(Self::new(inner), interceptor)
+        }
+        /// Enable decompressing requests with the given encoding.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.accept_compression_encodings.enable(encoding);
+            self
+        }
+        /// Compress responses with the given encoding, if the client supports it.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.send_compression_encodings.enable(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.max_decoding_message_size = Some(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.max_encoding_message_size = Some(limit);
+            self
+        }
+    }
+    impl<T, B> tonic::codegen::Service<http::Request<B>> for ApproverAdminServiceServer<T>
+    where
+        T: ApproverAdminService,
+        B: Body + std::marker::Send + 'static,
+        B::Error: Into<StdError> + std::marker::Send + 'static,
+    {
+        type Response = http::Response<tonic::body::Body>;
+        type Error = std::convert::Infallible;
+        type Future = BoxFuture<Self::Response, Self::Error>;
+        fn poll_ready(
+            &mut self,
+            _cx: &mut Context<'_>,
+        ) -> Poll<std::result::Result<(), Self::Error>> {
+            Poll::Ready(Ok(()))
+        }
+        fn call(&mut self, req: http::Request<B>) -> Self::Future {
+            match req.uri().path() {
+                "/contextlayer.policy.v1.ApproverAdminService/OpenEnrolment" => {
+                    #[allow(non_camel_case_types)]
+                    struct OpenEnrolmentSvc<T: ApproverAdminService>(pub Arc<T>);
+                    impl<T: ApproverAdminService>
+                        tonic::server::UnaryService<super::OpenEnrolmentRequest>
+                        for OpenEnrolmentSvc<T>
+                    {
+                        type Response = super::OpenEnrolmentResponse;
+                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::OpenEnrolmentRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ApproverAdminService>::open_enrolment(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = OpenEnrolmentSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/contextlayer.policy.v1.ApproverAdminService/ListCredentials" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListCredentialsSvc<T: ApproverAdminService>(pub Arc<T>);
+                    impl<T: ApproverAdminService>
+                        tonic::server::UnaryService<super::ListCredentialsRequest>
+                        for ListCredentialsSvc<T>
+                    {
+                        type Response = super::ListCredentialsResponse;
+                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListCredentialsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ApproverAdminService>::list_credentials(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListCredentialsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/contextlayer.policy.v1.ApproverAdminService/ConfirmCredential" => {
+                    #[allow(non_camel_case_types)]
+                    struct ConfirmCredentialSvc<T: ApproverAdminService>(pub Arc<T>);
+                    impl<T: ApproverAdminService>
+                        tonic::server::UnaryService<super::ConfirmCredentialRequest>
+                        for ConfirmCredentialSvc<T>
+                    {
+                        type Response = super::ConfirmCredentialResponse;
+                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ConfirmCredentialRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ApproverAdminService>::confirm_credential(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ConfirmCredentialSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/contextlayer.policy.v1.ApproverAdminService/RevokeCredential" => {
+                    #[allow(non_camel_case_types)]
+                    struct RevokeCredentialSvc<T: ApproverAdminService>(pub Arc<T>);
+                    impl<T: ApproverAdminService>
+                        tonic::server::UnaryService<super::RevokeCredentialRequest>
+                        for RevokeCredentialSvc<T>
+                    {
+                        type Response = super::RevokeCredentialResponse;
+                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::RevokeCredentialRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ApproverAdminService>::revoke_credential(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = RevokeCredentialSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/contextlayer.policy.v1.ApproverAdminService/GetApproval" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetApprovalSvc<T: ApproverAdminService>(pub Arc<T>);
+                    impl<T: ApproverAdminService>
+                        tonic::server::UnaryService<super::GetApprovalRequest>
+                        for GetApprovalSvc<T>
+                    {
+                        type Response = super::GetApprovalResponse;
+                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetApprovalRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ApproverAdminService>::get_approval(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetApprovalSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                _ => Box::pin(async move {
+                    let mut response = http::Response::new(tonic::body::Body::default());
+                    let headers = response.headers_mut();
+                    headers.insert(
+                        tonic::Status::GRPC_STATUS,
+                        (tonic::Code::Unimplemented as i32).into(),
+                    );
+                    headers.insert(
+                        http::header::CONTENT_TYPE,
+                        tonic::metadata::GRPC_CONTENT_TYPE,
+                    );
+                    Ok(response)
+                }),
+            }
+        }
+    }
+    impl<T> Clone for ApproverAdminServiceServer<T> {
+        fn clone(&self) -> Self {
+            let inner = self.inner.clone();
+            Self {
+                inner,
+                accept_compression_encodings: self.accept_compression_encodings,
+                send_compression_encodings: self.send_compression_encodings,
+                max_decoding_message_size: self.max_decoding_message_size,
+                max_encoding_message_size: self.max_encoding_message_size,
+            }
+        }
+    }
+    /// Generated gRPC service name
+    pub const SERVICE_NAME: &str = "contextlayer.policy.v1.ApproverAdminService";
+    impl<T> tonic::server::NamedService for ApproverAdminServiceServer<T> {
         const NAME: &'static str = SERVICE_NAME;
     }
 }
@@ -1431,6 +3938,537 @@ impl ::core::fmt::Debug for RequestStatus {
             .field("bundle_ref", &self.bundle_ref)
             .field("failure_code", &self.failure_code)
             .field("retry_after_seconds", &self.retry_after_seconds)
+            .finish()
+    }
+}
+/// Shows the length of what must stay hidden, never its bytes.
+impl ::core::fmt::Debug for Ceremony {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("Ceremony")
+            .field("id", &format_args!("{} bytes", self.id.len()))
+            .field("challenge", &format_args!("{} bytes", self.challenge.len()))
+            .field("rp_id", &format_args!("{} bytes", self.rp_id.len()))
+            .field("expires_at", &self.expires_at)
+            .finish()
+    }
+}
+/// Shows the length of what must stay hidden, never its bytes.
+impl ::core::fmt::Debug for Assertion {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("Assertion")
+            .field(
+                "credential_id",
+                &format_args!("{} bytes", self.credential_id.len()),
+            )
+            .field(
+                "client_data",
+                &format_args!("{} bytes", self.client_data.len()),
+            )
+            .field(
+                "authenticator_data",
+                &format_args!("{} bytes", self.authenticator_data.len()),
+            )
+            .field("signature", &format_args!("{} bytes", self.signature.len()))
+            .finish()
+    }
+}
+/// Shows the length of what must stay hidden, never its bytes.
+impl ::core::fmt::Debug for FinishSignInRequest {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("FinishSignInRequest")
+            .field(
+                "ceremony_id",
+                &format_args!("{} bytes", self.ceremony_id.len()),
+            )
+            .field("assertion", &self.assertion)
+            .finish()
+    }
+}
+/// Shows the length of what must stay hidden, never its bytes.
+impl ::core::fmt::Debug for FinishSignInResponse {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("FinishSignInResponse")
+            .field("session", &format_args!("{} bytes", self.session.len()))
+            .field("tenant", &format_args!("{} bytes", self.tenant.len()))
+            .field("principal", &format_args!("{} bytes", self.principal.len()))
+            .field("expires_at", &self.expires_at)
+            .field("idle_seconds", &self.idle_seconds)
+            .finish()
+    }
+}
+/// Shows the length of what must stay hidden, never its bytes.
+impl ::core::fmt::Debug for EndSessionRequest {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("EndSessionRequest")
+            .field("session", &format_args!("{} bytes", self.session.len()))
+            .finish()
+    }
+}
+/// Shows the length of what must stay hidden, never its bytes.
+impl ::core::fmt::Debug for BeginEnrolmentRequest {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("BeginEnrolmentRequest")
+            .field(
+                "link_token",
+                &format_args!("{} bytes", self.link_token.len()),
+            )
+            .finish()
+    }
+}
+/// Shows the length of what must stay hidden, never its bytes.
+impl ::core::fmt::Debug for BeginEnrolmentResponse {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("BeginEnrolmentResponse")
+            .field("ceremony", &self.ceremony)
+            .field(
+                "user_handle",
+                &format_args!("{} bytes", self.user_handle.len()),
+            )
+            .field("principal", &format_args!("{} bytes", self.principal.len()))
+            .field("tenant", &format_args!("{} bytes", self.tenant.len()))
+            .field("algorithms", &self.algorithms)
+            .field(
+                "exclude_credential_ids",
+                &format_args!("{} values", self.exclude_credential_ids.len()),
+            )
+            .finish()
+    }
+}
+/// Shows the length of what must stay hidden, never its bytes.
+impl ::core::fmt::Debug for FinishEnrolmentRequest {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("FinishEnrolmentRequest")
+            .field(
+                "ceremony_id",
+                &format_args!("{} bytes", self.ceremony_id.len()),
+            )
+            .field(
+                "link_token",
+                &format_args!("{} bytes", self.link_token.len()),
+            )
+            .field(
+                "client_data",
+                &format_args!("{} bytes", self.client_data.len()),
+            )
+            .field(
+                "attestation_object",
+                &format_args!("{} bytes", self.attestation_object.len()),
+            )
+            .field(
+                "operation_id",
+                &format_args!("{} bytes", self.operation_id.len()),
+            )
+            .finish()
+    }
+}
+/// Shows the length of what must stay hidden, never its bytes.
+impl ::core::fmt::Debug for FinishEnrolmentResponse {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("FinishEnrolmentResponse")
+            .field(
+                "fingerprint",
+                &format_args!("{} bytes", self.fingerprint.len()),
+            )
+            .finish()
+    }
+}
+/// Shows the length of what must stay hidden, never its bytes.
+impl ::core::fmt::Debug for ListPendingApprovalsRequest {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("ListPendingApprovalsRequest")
+            .field("session", &format_args!("{} bytes", self.session.len()))
+            .field("page_size", &self.page_size)
+            .field(
+                "page_token",
+                &format_args!("{} bytes", self.page_token.len()),
+            )
+            .finish()
+    }
+}
+/// Shows the length of what must stay hidden, never its bytes.
+impl ::core::fmt::Debug for ListPendingApprovalsResponse {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("ListPendingApprovalsResponse")
+            .field("approvals", &self.approvals)
+            .field(
+                "next_page_token",
+                &format_args!("{} bytes", self.next_page_token.len()),
+            )
+            .finish()
+    }
+}
+/// Shows the length of what must stay hidden, never its bytes.
+impl ::core::fmt::Debug for PendingApproval {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("PendingApproval")
+            .field(
+                "approval_ref",
+                &format_args!("{} bytes", self.approval_ref.len()),
+            )
+            .field("subject", &format_args!("{} bytes", self.subject.len()))
+            .field("requester", &format_args!("{} bytes", self.requester.len()))
+            .field("recipient", &format_args!("{} bytes", self.recipient.len()))
+            .field(
+                "purpose_code",
+                &format_args!("{} bytes", self.purpose_code.len()),
+            )
+            .field("created_at", &self.created_at)
+            .field("expires_at", &self.expires_at)
+            .finish()
+    }
+}
+/// Shows the length of what must stay hidden, never its bytes.
+impl ::core::fmt::Debug for GetPendingApprovalRequest {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("GetPendingApprovalRequest")
+            .field("session", &format_args!("{} bytes", self.session.len()))
+            .field(
+                "approval_ref",
+                &format_args!("{} bytes", self.approval_ref.len()),
+            )
+            .finish()
+    }
+}
+/// Shows the length of what must stay hidden, never its bytes.
+impl ::core::fmt::Debug for ApprovalItem {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("ApprovalItem")
+            .field("summary", &self.summary)
+            .field("state", &self.state())
+            .field(
+                "item_digest",
+                &format_args!("{} bytes", self.item_digest.len()),
+            )
+            .field(
+                "request_digest",
+                &format_args!("{} bytes", self.request_digest.len()),
+            )
+            .field(
+                "request_ref",
+                &format_args!("{} bytes", self.request_ref.len()),
+            )
+            .field(
+                "client_instance",
+                &format_args!("{} bytes", self.client_instance.len()),
+            )
+            .field("authenticated_by", &self.authenticated_by())
+            .field("purpose", &format_args!("{} bytes", self.purpose.len()))
+            .field("task_kind", &format_args!("{} bytes", self.task_kind.len()))
+            .field("selectors", &self.selectors)
+            .field("actions", &self.actions)
+            .field(
+                "retention_mode",
+                &format_args!("{} bytes", self.retention_mode.len()),
+            )
+            .field("retention_seconds", &self.retention_seconds)
+            .field(
+                "onward_disclosure",
+                &format_args!("{} bytes", self.onward_disclosure.len()),
+            )
+            .field("access_ends_at", &self.access_ends_at)
+            .field(
+                "policy_version",
+                &format_args!("{} bytes", self.policy_version.len()),
+            )
+            .field(
+                "policy_digest",
+                &format_args!("{} bytes", self.policy_digest.len()),
+            )
+            .field("policy_changed", &self.policy_changed)
+            .field(
+                "reason_codes",
+                &format_args!("{} values", self.reason_codes.len()),
+            )
+            .field(
+                "receipt_level",
+                &format_args!("{} bytes", self.receipt_level.len()),
+            )
+            .field(
+                "evidence_operations",
+                &format_args!("{} values", self.evidence_operations.len()),
+            )
+            .finish()
+    }
+}
+/// Shows the length of what must stay hidden, never its bytes.
+impl ::core::fmt::Debug for ApprovalSelector {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("ApprovalSelector")
+            .field("predicate", &format_args!("{} bytes", self.predicate.len()))
+            .field("label", &format_args!("{} bytes", self.label.len()))
+            .field("sensitive", &self.sensitive)
+            .field("treatment", &self.treatment())
+            .finish()
+    }
+}
+/// Shows the length of what must stay hidden, never its bytes.
+impl ::core::fmt::Debug for ApprovalAction {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("ApprovalAction")
+            .field("action", &format_args!("{} bytes", self.action.len()))
+            .field("side_effect", &self.side_effect())
+            .field("treatment", &self.treatment())
+            .finish()
+    }
+}
+/// Shows the length of what must stay hidden, never its bytes.
+impl ::core::fmt::Debug for BeginAnswerRequest {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("BeginAnswerRequest")
+            .field("session", &format_args!("{} bytes", self.session.len()))
+            .field(
+                "approval_ref",
+                &format_args!("{} bytes", self.approval_ref.len()),
+            )
+            .field(
+                "item_digest",
+                &format_args!("{} bytes", self.item_digest.len()),
+            )
+            .field(
+                "granted_selectors",
+                &format_args!("{} values", self.granted_selectors.len()),
+            )
+            .field(
+                "granted_actions",
+                &format_args!("{} values", self.granted_actions.len()),
+            )
+            .field(
+                "declined_selectors",
+                &format_args!("{} values", self.declined_selectors.len()),
+            )
+            .field(
+                "declined_actions",
+                &format_args!("{} values", self.declined_actions.len()),
+            )
+            .finish()
+    }
+}
+/// Shows the length of what must stay hidden, never its bytes.
+impl ::core::fmt::Debug for BeginAnswerResponse {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("BeginAnswerResponse")
+            .field("ceremony", &self.ceremony)
+            .field("approval", &format_args!("{} bytes", self.approval.len()))
+            .field(
+                "credential_ids",
+                &format_args!("{} values", self.credential_ids.len()),
+            )
+            .finish()
+    }
+}
+/// Shows the length of what must stay hidden, never its bytes.
+impl ::core::fmt::Debug for FinishAnswerRequest {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("FinishAnswerRequest")
+            .field("session", &format_args!("{} bytes", self.session.len()))
+            .field(
+                "ceremony_id",
+                &format_args!("{} bytes", self.ceremony_id.len()),
+            )
+            .field("assertion", &self.assertion)
+            .field(
+                "operation_id",
+                &format_args!("{} bytes", self.operation_id.len()),
+            )
+            .finish()
+    }
+}
+/// Shows the length of what must stay hidden, never its bytes.
+impl ::core::fmt::Debug for ListDecisionsRequest {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("ListDecisionsRequest")
+            .field("session", &format_args!("{} bytes", self.session.len()))
+            .field("active_grants_only", &self.active_grants_only)
+            .field("page_size", &self.page_size)
+            .field(
+                "page_token",
+                &format_args!("{} bytes", self.page_token.len()),
+            )
+            .finish()
+    }
+}
+/// Shows the length of what must stay hidden, never its bytes.
+impl ::core::fmt::Debug for ListDecisionsResponse {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("ListDecisionsResponse")
+            .field("decisions", &self.decisions)
+            .field(
+                "next_page_token",
+                &format_args!("{} bytes", self.next_page_token.len()),
+            )
+            .finish()
+    }
+}
+/// Shows the length of what must stay hidden, never its bytes.
+impl ::core::fmt::Debug for DecisionSummary {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("DecisionSummary")
+            .field(
+                "decision_ref",
+                &format_args!("{} bytes", self.decision_ref.len()),
+            )
+            .field("subject", &format_args!("{} bytes", self.subject.len()))
+            .field("requester", &format_args!("{} bytes", self.requester.len()))
+            .field("recipient", &format_args!("{} bytes", self.recipient.len()))
+            .field(
+                "purpose_code",
+                &format_args!("{} bytes", self.purpose_code.len()),
+            )
+            .field("decided_at", &self.decided_at)
+            .field("expires_at", &self.expires_at)
+            .field("decision", &format_args!("{} bytes", self.decision.len()))
+            .field("state", &self.state())
+            .field(
+                "granted_selectors",
+                &format_args!("{} values", self.granted_selectors.len()),
+            )
+            .field(
+                "granted_actions",
+                &format_args!("{} values", self.granted_actions.len()),
+            )
+            .field("active_grant", &self.active_grant)
+            .field(
+                "approval_ref",
+                &self.approval_ref.as_ref().map(|value| value.len()),
+            )
+            .field(
+                "bundle_ref",
+                &self.bundle_ref.as_ref().map(|value| value.len()),
+            )
+            .finish()
+    }
+}
+/// Shows the length of what must stay hidden, never its bytes.
+impl ::core::fmt::Debug for RevokeGrantRequest {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("RevokeGrantRequest")
+            .field("session", &format_args!("{} bytes", self.session.len()))
+            .field(
+                "decision_ref",
+                &format_args!("{} bytes", self.decision_ref.len()),
+            )
+            .field(
+                "operation_id",
+                &format_args!("{} bytes", self.operation_id.len()),
+            )
+            .finish()
+    }
+}
+/// Shows the length of what must stay hidden, never its bytes.
+impl ::core::fmt::Debug for OpenEnrolmentRequest {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("OpenEnrolmentRequest")
+            .field("tenant", &format_args!("{} bytes", self.tenant.len()))
+            .field("principal", &format_args!("{} bytes", self.principal.len()))
+            .field(
+                "operation_id",
+                &format_args!("{} bytes", self.operation_id.len()),
+            )
+            .finish()
+    }
+}
+/// Shows the length of what must stay hidden, never its bytes.
+impl ::core::fmt::Debug for OpenEnrolmentResponse {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("OpenEnrolmentResponse")
+            .field("link", &format_args!("{} bytes", self.link.len()))
+            .field("expires_at", &self.expires_at)
+            .finish()
+    }
+}
+/// Shows the length of what must stay hidden, never its bytes.
+impl ::core::fmt::Debug for ListCredentialsRequest {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("ListCredentialsRequest")
+            .field("tenant", &format_args!("{} bytes", self.tenant.len()))
+            .field("page_size", &self.page_size)
+            .field(
+                "page_token",
+                &format_args!("{} bytes", self.page_token.len()),
+            )
+            .finish()
+    }
+}
+/// Shows the length of what must stay hidden, never its bytes.
+impl ::core::fmt::Debug for ListCredentialsResponse {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("ListCredentialsResponse")
+            .field("credentials", &self.credentials)
+            .field(
+                "next_page_token",
+                &format_args!("{} bytes", self.next_page_token.len()),
+            )
+            .finish()
+    }
+}
+/// Shows the length of what must stay hidden, never its bytes.
+impl ::core::fmt::Debug for Credential {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("Credential")
+            .field(
+                "credential_ref",
+                &format_args!("{} bytes", self.credential_ref.len()),
+            )
+            .field("principal", &format_args!("{} bytes", self.principal.len()))
+            .field(
+                "fingerprint",
+                &format_args!("{} bytes", self.fingerprint.len()),
+            )
+            .field("state", &self.state())
+            .field("enrolled_at", &self.enrolled_at)
+            .field("backup_eligible", &self.backup_eligible)
+            .finish()
+    }
+}
+/// Shows the length of what must stay hidden, never its bytes.
+impl ::core::fmt::Debug for ConfirmCredentialRequest {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("ConfirmCredentialRequest")
+            .field("tenant", &format_args!("{} bytes", self.tenant.len()))
+            .field(
+                "credential_ref",
+                &format_args!("{} bytes", self.credential_ref.len()),
+            )
+            .field(
+                "operation_id",
+                &format_args!("{} bytes", self.operation_id.len()),
+            )
+            .finish()
+    }
+}
+/// Shows the length of what must stay hidden, never its bytes.
+impl ::core::fmt::Debug for RevokeCredentialRequest {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("RevokeCredentialRequest")
+            .field("tenant", &format_args!("{} bytes", self.tenant.len()))
+            .field(
+                "credential_ref",
+                &format_args!("{} bytes", self.credential_ref.len()),
+            )
+            .field(
+                "operation_id",
+                &format_args!("{} bytes", self.operation_id.len()),
+            )
+            .finish()
+    }
+}
+/// Shows the length of what must stay hidden, never its bytes.
+impl ::core::fmt::Debug for GetApprovalRequest {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("GetApprovalRequest")
+            .field("tenant", &format_args!("{} bytes", self.tenant.len()))
+            .field(
+                "decision_ref",
+                &format_args!("{} bytes", self.decision_ref.len()),
+            )
+            .finish()
+    }
+}
+/// Shows the length of what must stay hidden, never its bytes.
+impl ::core::fmt::Debug for GetApprovalResponse {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("GetApprovalResponse")
+            .field("artefact", &format_args!("{} bytes", self.artefact.len()))
             .finish()
     }
 }

@@ -10,7 +10,7 @@ use super::super::recorded::{Recorded, Word};
 use super::OVERDUE;
 
 /// The operations of this deployment: what "set out to" do means, and what "did".
-const KNOWN: [(&str, &str, &str); 17] = [
+const KNOWN: [(&str, &str, &str); 25] = [
     (
         "vault.capture",
         "take source events into the vault",
@@ -60,6 +60,46 @@ const KNOWN: [(&str, &str, &str); 17] = [
         "policy.replay",
         "evaluate a recorded decision again",
         "evaluated a recorded decision again",
+    ),
+    (
+        "policy.approve",
+        "take a person's answer to a context request",
+        "took a person's answer to a context request",
+    ),
+    (
+        "policy.refuse_approval",
+        "take a person's answer that did not fit",
+        "took a person's answer that did not fit",
+    ),
+    (
+        "policy.refuse_sign_in",
+        "sign a person in by a passkey that may have been copied",
+        "signed a person in by a passkey that may have been copied",
+    ),
+    (
+        "policy.open_enrolment",
+        "make a link to enrol a passkey",
+        "made a link to enrol a passkey",
+    ),
+    (
+        "policy.enrol_credential",
+        "enrol a passkey",
+        "enrolled a passkey",
+    ),
+    (
+        "policy.confirm_credential",
+        "confirm a passkey",
+        "confirmed a passkey",
+    ),
+    (
+        "policy.revoke_credential",
+        "revoke a passkey",
+        "revoked a passkey",
+    ),
+    (
+        "policy.revoke_grant",
+        "take back what a decision granted, as a person asked",
+        "took back what a decision granted, as a person asked",
     ),
     (
         "bundle.issue",

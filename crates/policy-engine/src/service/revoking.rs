@@ -1,0 +1,106 @@
+//! Grants that a person takes back.
+
+use cl_model::digest::Digest;
+use cl_model::urn::DecisionId;
+use serde_json::json;
+
+use super::reading::{ShownDecision, reread};
+use super::sign_in::Person;
+use super::{ATTEMPTS, PolicyEngine};
+use crate::core::evidence::{Evidence, Operation};
+use crate::core::grant::SubjectNames;
+use crate::core::item::subjects_of;
+use crate::core::operation::OperationId;
+use crate::core::state::State;
+use crate::error::Error;
+use crate::store::people::{Past, Revocation};
+use crate::store::{RequestKey, StoreError, blocking};
+
+impl PolicyEngine {
+    /// Takes back what a decision granted. It narrows, and so holds while the receipt store is away;
+    /// the answer then waits for the receipt.
+    pub(crate) async fn revoke_grant(
+        &self,
+        person: &Person,
+        decision: &DecisionId,
+        operation_id: &OperationId,
+    ) -> Result<(), Error> {
+        for _ in 0..ATTEMPTS {
+            match self.try_revoke(person, decision, operation_id).await {
+                Err(Error::Store(StoreError::Conflict)) => {}
+                result => return result,
+            }
+        }
+        Err(Error::InProgress)
+    }
+
+    async fn try_revoke(
+        &self,
+        person: &Person,
+        decision: &DecisionId,
+        operation_id: &OperationId,
+    ) -> Result<(), Error> {
+        let tenant = &person.tenant;
+        let (of, id) = (tenant.clone(), decision.as_str().to_owned());
+        let read = blocking(&self.store, move |store| store.decision(&of, &id));
+        let recorded = read.await?.ok_or(Error::DecisionNotFound)?;
+        let request = reread(recorded.request)?;
+        let subject = request.request.subject_ref.clone();
+        let active = self.active_snapshot(tenant).await?;
+        if !subjects_of(&active.read.snapshot, &person.principal).contains(&subject) {
+            return Err(Error::DecisionNotFound);
+        }
+        let key = RequestKey {
+            tenant: tenant.clone(),
+            principal: recorded.facts.principal,
+            id: request.request.id.clone(),
+        };
+        let past = Past {
+            key: key.clone(),
+            decision_id: decision.as_str().to_owned(),
+            place: 0,
+        };
+        let shown: Option<ShownDecision> = self.shown_decision(past, &subject).await?;
+        let shown = shown.ok_or(Error::DecisionNotFound)?;
+        if shown.state == State::Revoked {
+            return self.outbox.settle(tenant, operation_id).await;
+        }
+        let stored = self.current(&key).await?;
+        let stored = stored.filter(|stored| stored.decision_id == decision.as_str());
+        let Some(stored) = stored.filter(|_| shown.is_active_grant) else {
+            return Err(Error::GrantNotActive);
+        };
+        let operation = Operation::RevokeGrant;
+        let content = Digest::of_json(&json!([operation.as_str(), decision.as_str()]));
+        if self.has_begun(tenant, operation_id, content).await? {
+            return Err(StoreError::Conflict.into());
+        }
+        let names = SubjectNames::of_request(&request, tenant, &self.keys);
+        let now = self.now();
+        let evidence = Evidence {
+            operation,
+            operation_id,
+            engine: self.own.as_str(),
+            subject: &names.alias,
+            about: Some((key.id.as_str(), decision.as_str())),
+            policy: Some(shown.decision.policy_snapshot.digest),
+            facts: &[],
+            input: request.digest(),
+            output: Digest::of_bytes(&recorded.decision),
+            decision: Some(shown.outcome().as_str()),
+            now,
+        };
+        let revocation = Revocation {
+            entry: self.entry(tenant, &evidence, Some(names.tag))?,
+            operation: self.used_for(operation_id, content, now),
+            read: stored,
+            key,
+        };
+        blocking(&self.store, move |store| store.revoke(&revocation)).await?;
+        self.changes.announce();
+        if let Some(revoking) = &self.revoking {
+            revoking.tell_all_now().await;
+        }
+        self.outbox.settle(tenant, operation_id).await
+    }
+}

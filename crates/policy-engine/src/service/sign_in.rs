@@ -1,0 +1,292 @@
+//! People who come in: challenges and sessions.
+
+use cl_model::digest::Digest;
+use cl_model::passkey::{Assertion, CoseKey, Expected, next_counter};
+use cl_model::scalar::Reference;
+use cl_model::time::UnixTime;
+
+use super::{ATTEMPTS, PolicyEngine};
+use crate::core::answer::Unfit;
+use crate::core::evidence::{Evidence, Operation};
+use crate::core::operation::{OperationId, TenantName};
+use crate::error::Error;
+use crate::people::{CEREMONY_SECONDS, SESSION_IDLE_SECONDS, SESSION_SECONDS};
+use crate::store::people::{
+    Ceremony, CeremonyId, Credential, CredentialState, Purpose, Session, SignIn, Stored,
+};
+use crate::store::{OutboxEntry, StoreError, Use, blocking};
+
+/// How often a session's last use is written at most.
+const TOUCH_SECONDS: u64 = 60;
+
+/// The most credentials that a browser is told of.
+pub(super) const MAX_TOLD: usize = 64;
+
+/// What a browser needs of an open challenge.
+pub(crate) struct OpenCeremony {
+    pub(crate) id: CeremonyId,
+    pub(crate) challenge: [u8; 32],
+    pub(crate) rp_id: String,
+    pub(crate) expires_at: UnixTime,
+}
+
+/// A session that was just opened.
+pub(crate) struct SignedIn {
+    pub(crate) token: [u8; 32],
+    pub(crate) session: Session,
+}
+
+/// A person who is signed in. Only [`PolicyEngine::person`] makes one.
+pub(crate) struct Person {
+    pub(super) tenant: TenantName,
+    pub(super) principal: Reference,
+}
+
+impl PolicyEngine {
+    /// The person of a session.
+    pub(crate) async fn person(&self, token: &[u8]) -> Result<Person, Error> {
+        let (token, now) = (Digest::of_bytes(token), self.now());
+        let read = blocking(&self.store, move |store| {
+            let Some(stored) = store.session(token)? else {
+                return Ok(None);
+            };
+            let session = &stored.value;
+            let idle_end = session.used_at.plus_seconds(SESSION_IDLE_SECONDS.into());
+            if session.expires_at <= now || idle_end <= now {
+                return Ok(None);
+            }
+            let credential = store.credential(&session.tenant, &session.credential)?;
+            let is_active =
+                credential.is_some_and(|stored| stored.value.state == CredentialState::Active);
+            if !is_active {
+                return Ok(None);
+            }
+            if session.used_at.plus_seconds(TOUCH_SECONDS) <= now {
+                match store.touch(token, &stored, now) {
+                    // Another call of the same session has noted its use.
+                    Ok(()) | Err(StoreError::Conflict) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(Some(stored.value))
+        });
+        let session = read.await?.ok_or(Error::SessionNotOpen)?;
+        Ok(Person {
+            tenant: session.tenant,
+            principal: session.principal,
+        })
+    }
+
+    pub(crate) async fn end_session(&self, token: &[u8]) -> Result<(), Error> {
+        let token = Digest::of_bytes(token);
+        Ok(blocking(&self.store, move |store| store.end_session(token)).await?)
+    }
+
+    pub(crate) async fn begin_sign_in(&self) -> Result<OpenCeremony, Error> {
+        self.open(Purpose::SignIn, self.random()?).await
+    }
+
+    /// Hands out a challenge.
+    pub(super) async fn open(
+        &self,
+        purpose: Purpose,
+        challenge: [u8; 32],
+    ) -> Result<OpenCeremony, Error> {
+        let id: CeremonyId = self.random()?;
+        let ceremony = Ceremony {
+            challenge,
+            purpose,
+            expires_at: self.now().plus_seconds(CEREMONY_SECONDS),
+            spent_by: None,
+        };
+        let open = OpenCeremony {
+            id,
+            challenge,
+            rp_id: self.people.relying_party.id().to_owned(),
+            expires_at: ceremony.expires_at,
+        };
+        blocking(&self.store, move |store| {
+            store.open_ceremony(&id, &ceremony)
+        })
+        .await?;
+        Ok(open)
+    }
+
+    /// A ceremony that is, or was, handed out.
+    pub(super) async fn ceremony(&self, id: CeremonyId) -> Result<Stored<Ceremony>, Error> {
+        let read = blocking(&self.store, move |store| store.ceremony(&id));
+        read.await?.ok_or(Error::CeremonyNotOpen)
+    }
+
+    pub(crate) async fn finish_sign_in(
+        &self,
+        id: CeremonyId,
+        assertion: &Assertion,
+    ) -> Result<SignedIn, Error> {
+        for _ in 0..ATTEMPTS {
+            match self.try_sign_in(id, assertion).await {
+                Err(Error::Store(StoreError::Conflict)) => {}
+                result => return result,
+            }
+        }
+        Err(Error::InProgress)
+    }
+
+    async fn try_sign_in(&self, id: CeremonyId, assertion: &Assertion) -> Result<SignedIn, Error> {
+        let ceremony = self.ceremony(id).await?;
+        let is_open = matches!(ceremony.value.purpose, Purpose::SignIn)
+            && ceremony.value.spent_by.is_none()
+            && ceremony.value.expires_at > self.now();
+        if !is_open {
+            return Err(Error::CeremonyNotOpen);
+        }
+        let verified = match self.credential_of(assertion).await? {
+            Err(unfit) => Err((unfit, None)),
+            Ok(credential) => match self.judge(&credential, assertion, &ceremony.value.challenge) {
+                Err(unfit) => Err((unfit, Some(credential))),
+                Ok(counter) => Ok((credential, counter)),
+            },
+        };
+        let (credential, counter) = match verified {
+            Ok(verified) => verified,
+            Err((unfit, credential)) => {
+                return Err(self.refuse_sign_in(id, ceremony, unfit, credential).await?);
+            }
+        };
+        let token: [u8; 32] = self.random()?;
+        let now = self.now();
+        let session = Session {
+            tenant: credential.value.tenant.clone(),
+            principal: credential.value.principal.clone(),
+            credential: credential.value.reference.clone(),
+            used_at: now,
+            expires_at: now.plus_seconds(SESSION_SECONDS),
+        };
+        let sign_in = SignIn {
+            ceremony: (id, ceremony),
+            credential,
+            counter,
+            token: Digest::of_bytes(&token),
+            session: session.clone(),
+        };
+        blocking(&self.store, move |store| store.sign_in(&sign_in)).await?;
+        Ok(SignedIn { token, session })
+    }
+
+    /// Spends the ceremony of a refused sign-in. A possible clone is evidence; whatever else does
+    /// not verify may come from anybody, and leaves no receipt.
+    async fn refuse_sign_in(
+        &self,
+        id: CeremonyId,
+        ceremony: Stored<Ceremony>,
+        unfit: Unfit,
+        credential: Option<Stored<Credential>>,
+    ) -> Result<Error, Error> {
+        self.count_answer("sign_in_refused");
+        let clone = credential.filter(|_| unfit == Unfit::PossibleClone);
+        let Some(credential) = clone else {
+            blocking(&self.store, move |store| store.spend(&id, &ceremony, None)).await?;
+            return Ok(Error::Unfit(unfit));
+        };
+        let credential = credential.value;
+        let operation = Operation::RefuseSignIn;
+        self.preflight(&credential.tenant, operation).await?;
+        let facts = [
+            ("credential_ref", credential.reference.as_str()),
+            ("reason", unfit.as_str()),
+        ];
+        let (operation_id, content) = (self.new_operation()?, Digest::of_bytes(&id));
+        let entry = self.credential_entry(
+            &credential.tenant,
+            operation,
+            &operation_id,
+            &facts,
+            content,
+        )?;
+        let used = self.used_for(&operation_id, content, self.now());
+        blocking(&self.store, move |store| {
+            store.spend(&id, &ceremony, Some((used, &entry)))
+        })
+        .await?;
+        self.outbox
+            .settle(&credential.tenant, &operation_id)
+            .await?;
+        Ok(Error::Unfit(unfit))
+    }
+
+    /// The credential that an assertion names, if it may sign.
+    pub(super) async fn credential_of(
+        &self,
+        assertion: &Assertion,
+    ) -> Result<Result<Stored<Credential>, Unfit>, Error> {
+        let id = assertion.credential_id.clone();
+        let found = blocking(&self.store, move |store| store.credential_by_id(&id)).await?;
+        Ok(match found {
+            None => Err(Unfit::CredentialUnknown),
+            Some(credential) => match credential.value.state {
+                CredentialState::Inactive => Err(Unfit::CredentialInactive),
+                CredentialState::Revoked => Err(Unfit::CredentialRevoked),
+                CredentialState::Active => Ok(credential),
+            },
+        })
+    }
+
+    /// Verifies an assertion, and returns the counter to store.
+    pub(super) fn judge(
+        &self,
+        credential: &Stored<Credential>,
+        assertion: &Assertion,
+        challenge: &[u8],
+    ) -> Result<u32, Unfit> {
+        let credential = &credential.value;
+        let key = CoseKey::parse(&credential.key)?;
+        let verified = assertion.verify(&Expected {
+            challenge,
+            relying_party: &self.people.relying_party,
+            key: &key,
+            is_backup_eligible: credential.is_backup_eligible,
+        })?;
+        next_counter(credential.counter, verified.counter()).ok_or(Unfit::PossibleClone)
+    }
+
+    /// The receipt of something about credentials: no subject, no request, no names of people.
+    pub(super) fn credential_entry(
+        &self,
+        tenant: &TenantName,
+        operation: Operation,
+        operation_id: &OperationId,
+        facts: &[(&'static str, &str)],
+        about: Digest,
+    ) -> Result<OutboxEntry, Error> {
+        let evidence = Evidence {
+            operation,
+            operation_id,
+            engine: self.own.as_str(),
+            subject: &self.tenant_alias(tenant),
+            about: None,
+            policy: None,
+            facts,
+            input: about,
+            output: about,
+            decision: None,
+            now: self.now(),
+        };
+        self.entry(tenant, &evidence, None)
+    }
+
+    pub(super) fn random<const BYTES: usize>(&self) -> Result<[u8; BYTES], Error> {
+        let mut bytes = [0; BYTES];
+        self.ids.fill(&mut bytes).map_err(|_| Error::Internal)?;
+        Ok(bytes)
+    }
+
+    pub(super) fn count_answer(&self, result: &'static str) {
+        self.answers
+            .add(1, &[opentelemetry::KeyValue::new("result", result)]);
+    }
+
+    /// Remembers what an operation id was used for; used by operators' calls about credentials.
+    pub(super) fn use_of(&self, operation_id: &OperationId, content: Digest) -> Use {
+        self.used_for(operation_id, content, self.now())
+    }
+}

@@ -1,0 +1,395 @@
+//! The form of stored values about people: protobuf, sealed by the layer below.
+
+use cl_model::digest::Digest;
+use cl_model::scalar::Reference;
+use cl_model::time::UnixTime;
+use cl_model::urn::{ApprovalId, CredentialId};
+use prost::Message;
+
+use super::StoreError;
+use super::people::{
+    Ceremony, Credential, CredentialState, Link, Opened, Past, Pending, Purpose, Session, Spent,
+    Unrevoked,
+};
+use super::records::{KeyRecord, decode};
+use crate::core::operation::{OperationId, TenantName};
+
+#[derive(Clone, PartialEq, Message)]
+#[prost(skip_debug)]
+struct CeremonyRecord {
+    #[prost(bytes = "vec", tag = "1")]
+    challenge: Vec<u8>,
+    #[prost(int64, tag = "2")]
+    expires_at_ms: i64,
+    #[prost(bool, tag = "3")]
+    is_spent: bool,
+    #[prost(string, optional, tag = "4")]
+    spent_by: Option<String>,
+    #[prost(string, optional, tag = "5")]
+    link: Option<String>,
+    #[prost(message, optional, tag = "6")]
+    answer: Option<OpenedRecord>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+#[prost(skip_debug)]
+struct OpenedRecord {
+    #[prost(string, tag = "1")]
+    tenant: String,
+    #[prost(string, tag = "2")]
+    principal: String,
+    #[prost(string, tag = "3")]
+    approval: String,
+    #[prost(bytes = "vec", tag = "4")]
+    document: Vec<u8>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+#[prost(skip_debug)]
+struct SessionRecord {
+    #[prost(string, tag = "1")]
+    tenant: String,
+    #[prost(string, tag = "2")]
+    principal: String,
+    #[prost(string, tag = "3")]
+    credential: String,
+    #[prost(int64, tag = "4")]
+    used_at_ms: i64,
+    #[prost(int64, tag = "5")]
+    expires_at_ms: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+#[prost(skip_debug)]
+struct LinkRecord {
+    #[prost(string, tag = "1")]
+    tenant: String,
+    #[prost(string, tag = "2")]
+    principal: String,
+    #[prost(int64, tag = "3")]
+    expires_at_ms: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+#[prost(skip_debug)]
+struct NamedRecord {
+    #[prost(string, tag = "1")]
+    tenant: String,
+    #[prost(string, tag = "2")]
+    reference: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+#[prost(skip_debug)]
+struct CredentialRecord {
+    #[prost(message, required, tag = "1")]
+    name: NamedRecord,
+    #[prost(string, tag = "2")]
+    principal: String,
+    #[prost(bytes = "vec", tag = "3")]
+    id: Vec<u8>,
+    #[prost(bytes = "vec", tag = "4")]
+    key: Vec<u8>,
+    #[prost(uint32, tag = "5")]
+    counter: u32,
+    #[prost(bool, tag = "6")]
+    is_backup_eligible: bool,
+    #[prost(string, tag = "7")]
+    state: String,
+    #[prost(int64, tag = "8")]
+    enrolled_at_ms: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+#[prost(skip_debug)]
+struct PendingRecord {
+    #[prost(string, tag = "1")]
+    reference: String,
+    #[prost(message, required, tag = "2")]
+    key: KeyRecord,
+    #[prost(string, tag = "3")]
+    decision_id: String,
+    #[prost(string, tag = "4")]
+    request_digest: String,
+    #[prost(string, tag = "5")]
+    subject: String,
+    #[prost(int64, tag = "6")]
+    created_at_ms: i64,
+    #[prost(int64, tag = "7")]
+    expires_at_ms: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+#[prost(skip_debug)]
+struct PastRecord {
+    #[prost(message, required, tag = "1")]
+    key: KeyRecord,
+    #[prost(string, tag = "2")]
+    decision_id: String,
+    #[prost(uint64, tag = "3")]
+    place: u64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+#[prost(skip_debug)]
+struct UnrevokedRecord {
+    #[prost(string, tag = "1")]
+    tenant: String,
+    #[prost(string, tag = "2")]
+    decision_id: String,
+    #[prost(string, tag = "3")]
+    operation_id: String,
+}
+
+pub(super) fn encode_ceremony(ceremony: &Ceremony) -> Vec<u8> {
+    let (link, answer) = match &ceremony.purpose {
+        Purpose::SignIn => (None, None),
+        Purpose::Enrol(link) => (Some(link.to_string()), None),
+        Purpose::Answer(opened) => (None, Some(OpenedRecord::of(opened))),
+    };
+    let record = CeremonyRecord {
+        challenge: ceremony.challenge.to_vec(),
+        expires_at_ms: ceremony.expires_at.milliseconds(),
+        is_spent: ceremony.spent_by.is_some(),
+        spent_by: match &ceremony.spent_by {
+            None | Some(Spent::Unnamed) => None,
+            Some(Spent::By(id)) => Some(id.to_string()),
+        },
+        link,
+        answer,
+    };
+    record.encode_to_vec()
+}
+
+pub(super) fn decode_ceremony(value: &[u8]) -> Result<Ceremony, StoreError> {
+    let record: CeremonyRecord = decode(value)?;
+    let read = || {
+        let purpose = match (record.link, record.answer) {
+            (None, None) => Purpose::SignIn,
+            (Some(link), None) => Purpose::Enrol(Digest::parse(&link)?),
+            (None, Some(opened)) => Purpose::Answer(opened.read()?),
+            (Some(_), Some(_)) => return None,
+        };
+        let spent_by = match (record.is_spent, record.spent_by) {
+            (false, None) => None,
+            (true, None) => Some(Spent::Unnamed),
+            (true, Some(id)) => Some(Spent::By(OperationId::parse(&id)?)),
+            (false, Some(_)) => return None,
+        };
+        Some(Ceremony {
+            challenge: record.challenge.try_into().ok()?,
+            purpose,
+            expires_at: UnixTime::from_milliseconds(record.expires_at_ms),
+            spent_by,
+        })
+    };
+    read().ok_or(StoreError::Corrupt)
+}
+
+impl OpenedRecord {
+    fn of(opened: &Opened) -> Self {
+        Self {
+            tenant: opened.tenant.as_str().to_owned(),
+            principal: opened.principal.as_str().to_owned(),
+            approval: opened.approval.to_string(),
+            document: opened.document.clone(),
+        }
+    }
+
+    fn read(self) -> Option<Opened> {
+        Some(Opened {
+            tenant: TenantName::parse(&self.tenant)?,
+            principal: Reference::new(self.principal)?,
+            approval: ApprovalId::parse(&self.approval)?,
+            document: self.document,
+        })
+    }
+}
+
+pub(super) fn encode_session(session: &Session) -> Vec<u8> {
+    let record = SessionRecord {
+        tenant: session.tenant.as_str().to_owned(),
+        principal: session.principal.as_str().to_owned(),
+        credential: session.credential.to_string(),
+        used_at_ms: session.used_at.milliseconds(),
+        expires_at_ms: session.expires_at.milliseconds(),
+    };
+    record.encode_to_vec()
+}
+
+pub(super) fn decode_session(value: &[u8]) -> Result<Session, StoreError> {
+    let record: SessionRecord = decode(value)?;
+    let read = || {
+        Some(Session {
+            tenant: TenantName::parse(&record.tenant)?,
+            principal: Reference::new(record.principal)?,
+            credential: CredentialId::parse(&record.credential)?,
+            used_at: UnixTime::from_milliseconds(record.used_at_ms),
+            expires_at: UnixTime::from_milliseconds(record.expires_at_ms),
+        })
+    };
+    read().ok_or(StoreError::Corrupt)
+}
+
+pub(super) fn encode_link(link: &Link) -> Vec<u8> {
+    let record = LinkRecord {
+        tenant: link.tenant.as_str().to_owned(),
+        principal: link.principal.as_str().to_owned(),
+        expires_at_ms: link.expires_at.milliseconds(),
+    };
+    record.encode_to_vec()
+}
+
+pub(super) fn decode_link(value: &[u8]) -> Result<Link, StoreError> {
+    let record: LinkRecord = decode(value)?;
+    let read = || {
+        Some(Link {
+            tenant: TenantName::parse(&record.tenant)?,
+            principal: Reference::new(record.principal)?,
+            expires_at: UnixTime::from_milliseconds(record.expires_at_ms),
+        })
+    };
+    read().ok_or(StoreError::Corrupt)
+}
+
+impl NamedRecord {
+    fn of(credential: &Credential) -> Self {
+        Self {
+            tenant: credential.tenant.as_str().to_owned(),
+            reference: credential.reference.to_string(),
+        }
+    }
+
+    fn read(&self) -> Option<(TenantName, CredentialId)> {
+        Some((
+            TenantName::parse(&self.tenant)?,
+            CredentialId::parse(&self.reference)?,
+        ))
+    }
+}
+
+pub(super) fn encode_named(credential: &Credential) -> Vec<u8> {
+    NamedRecord::of(credential).encode_to_vec()
+}
+
+pub(super) fn decode_named(value: &[u8]) -> Result<(TenantName, CredentialId), StoreError> {
+    let record: NamedRecord = decode(value)?;
+    record.read().ok_or(StoreError::Corrupt)
+}
+
+impl CredentialState {
+    const ALL: [Self; 3] = [Self::Inactive, Self::Active, Self::Revoked];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Inactive => "inactive",
+            Self::Active => "active",
+            Self::Revoked => "revoked",
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == text)
+    }
+}
+
+pub(super) fn encode_credential(credential: &Credential) -> Vec<u8> {
+    let record = CredentialRecord {
+        name: NamedRecord::of(credential),
+        principal: credential.principal.as_str().to_owned(),
+        id: credential.id.clone(),
+        key: credential.key.clone(),
+        counter: credential.counter,
+        is_backup_eligible: credential.is_backup_eligible,
+        state: credential.state.as_str().to_owned(),
+        enrolled_at_ms: credential.enrolled_at.milliseconds(),
+    };
+    record.encode_to_vec()
+}
+
+pub(super) fn decode_credential(value: &[u8]) -> Result<Credential, StoreError> {
+    let record: CredentialRecord = decode(value)?;
+    let read = || {
+        let (tenant, reference) = record.name.read()?;
+        Some(Credential {
+            reference,
+            tenant,
+            principal: Reference::new(record.principal)?,
+            id: record.id,
+            key: record.key,
+            counter: record.counter,
+            is_backup_eligible: record.is_backup_eligible,
+            state: CredentialState::parse(&record.state)?,
+            enrolled_at: UnixTime::from_milliseconds(record.enrolled_at_ms),
+        })
+    };
+    read().ok_or(StoreError::Corrupt)
+}
+
+pub(super) fn encode_pending(pending: &Pending) -> Vec<u8> {
+    let record = PendingRecord {
+        reference: pending.reference.to_string(),
+        key: KeyRecord::of(&pending.key),
+        decision_id: pending.decision_id.clone(),
+        request_digest: pending.request_digest.to_string(),
+        subject: pending.subject.as_str().to_owned(),
+        created_at_ms: pending.created_at.milliseconds(),
+        expires_at_ms: pending.expires_at.milliseconds(),
+    };
+    record.encode_to_vec()
+}
+
+pub(super) fn decode_pending(value: &[u8]) -> Result<Pending, StoreError> {
+    let record: PendingRecord = decode(value)?;
+    let read = || {
+        Some(Pending {
+            reference: ApprovalId::parse(&record.reference)?,
+            key: record.key.read()?,
+            decision_id: record.decision_id,
+            request_digest: Digest::parse(&record.request_digest)?,
+            subject: Reference::new(record.subject)?,
+            created_at: UnixTime::from_milliseconds(record.created_at_ms),
+            expires_at: UnixTime::from_milliseconds(record.expires_at_ms),
+        })
+    };
+    read().ok_or(StoreError::Corrupt)
+}
+
+pub(super) fn encode_past(past: &Past) -> Vec<u8> {
+    let record = PastRecord {
+        key: KeyRecord::of(&past.key),
+        decision_id: past.decision_id.clone(),
+        place: past.place,
+    };
+    record.encode_to_vec()
+}
+
+pub(super) fn decode_past(value: &[u8]) -> Result<Past, StoreError> {
+    let record: PastRecord = decode(value)?;
+    Ok(Past {
+        key: record.key.read().ok_or(StoreError::Corrupt)?,
+        decision_id: record.decision_id,
+        place: record.place,
+    })
+}
+
+pub(super) fn encode_unrevoked(unrevoked: &Unrevoked) -> Vec<u8> {
+    let record = UnrevokedRecord {
+        tenant: unrevoked.tenant.as_str().to_owned(),
+        decision_id: unrevoked.decision_id.clone(),
+        operation_id: unrevoked.operation_id.to_string(),
+    };
+    record.encode_to_vec()
+}
+
+pub(super) fn decode_unrevoked(value: &[u8]) -> Result<Unrevoked, StoreError> {
+    let record: UnrevokedRecord = decode(value)?;
+    let read = || {
+        Some(Unrevoked {
+            tenant: TenantName::parse(&record.tenant)?,
+            decision_id: record.decision_id,
+            operation_id: OperationId::parse(&record.operation_id)?,
+        })
+    };
+    read().ok_or(StoreError::Corrupt)
+}

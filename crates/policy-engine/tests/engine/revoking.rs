@@ -1,0 +1,170 @@
+//! Grants that people take back.
+
+use cl_wire::policy::v1::{
+    DecisionSummary, ListDecisionsRequest, RequestState, RevokeGrantRequest,
+};
+use tonic::{Code, Status};
+
+use crate::documents::{gated, operation, request};
+use crate::people::{OWNER, decline_all, grant_all};
+use crate::support::{Running, World, decision, eventually, refusal, refused};
+
+async fn decisions(running: &Running, session: &[u8], only: bool) -> Vec<DecisionSummary> {
+    let mut all = Vec::new();
+    let mut page_token = String::new();
+    loop {
+        let message = ListDecisionsRequest {
+            session: session.to_vec(),
+            active_grants_only: only,
+            page_size: 2,
+            page_token,
+        };
+        let page = running.approvals.clone().list_decisions(message).await;
+        let page = page.unwrap().into_inner();
+        all.extend(page.decisions);
+        page_token = page.next_page_token;
+        if page_token.is_empty() {
+            return all;
+        }
+    }
+}
+
+async fn revoke(
+    running: &Running,
+    session: &[u8],
+    decision_ref: &str,
+    number: u32,
+) -> Result<(), Status> {
+    let message = RevokeGrantRequest {
+        session: session.to_vec(),
+        decision_ref: decision_ref.to_owned(),
+        operation_id: operation(number),
+    };
+    running.approvals.clone().revoke_grant(message).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_person_sees_decisions_and_takes_a_grant_back() {
+    let world = World::with_issuer().await;
+    let running = world.ready().await;
+    let person = running.person(OWNER, 0x100).await;
+    let stranger = running.person("urn:person:stranger", 0x110).await;
+    let plain = running.ask(&request("r1"), 1).await.unwrap();
+    world.clock.advance(5);
+    running.ask(&gated("r2"), 2).await.unwrap();
+    let item = running.only_item(&person.session).await;
+    world.clock.advance(5);
+    let answer = grant_all(&person.session, &item);
+    let approved = running.answer(&person, answer, 3).await.unwrap();
+    running.ask(&gated("r3"), 4).await.unwrap();
+    let item = running.only_item(&person.session).await;
+    world.clock.advance(5);
+    let answer = decline_all(&person.session, &item);
+    running.answer(&person, answer, 5).await.unwrap();
+
+    let all = decisions(&running, &person.session, false).await;
+    let outcomes: Vec<_> = all.iter().map(|it| it.decision.as_str()).collect();
+    assert_eq!(outcomes[0], "deny");
+    assert_eq!(all.len(), 5);
+    assert!(
+        decisions(&running, &stranger.session, false)
+            .await
+            .is_empty()
+    );
+    let grants = decisions(&running, &person.session, true).await;
+    let refs: Vec<_> = grants.iter().map(|it| it.decision_ref.as_str()).collect();
+    let (plain_ref, approved_ref) = (decision(&plain), decision(&approved));
+    let (plain_ref, approved_ref) = (&plain_ref["id"], &approved_ref["id"]);
+    assert_eq!(
+        refs,
+        [approved_ref.as_str().unwrap(), plain_ref.as_str().unwrap()]
+    );
+    assert_eq!(grants[0].state(), RequestState::Issued);
+    assert_eq!(grants[0].bundle_ref, approved.bundle_ref);
+    assert!(grants[0].approval_ref.is_some());
+    assert_eq!(grants[1].approval_ref, None);
+    assert_eq!(
+        grants[0].granted_selectors,
+        ["delivery_date", "stakeholder"]
+    );
+
+    let hidden = refused(Code::NotFound, "DECISION_NOT_FOUND");
+    let by_stranger = revoke(&running, &stranger.session, refs[0], 6).await;
+    assert_eq!(refusal(by_stranger), hidden);
+    revoke(&running, &person.session, refs[0], 7).await.unwrap();
+    revoke(&running, &person.session, refs[0], 7).await.unwrap();
+    assert!(world.issuer.has_revoked(refs[0]));
+    assert!(!world.issuer.has_revoked(refs[1]));
+    let status = running.look(&gated("r2")).await.unwrap();
+    assert_eq!(
+        (status.state(), status.bundle_ref),
+        (RequestState::Revoked, None)
+    );
+    assert_eq!(decisions(&running, &person.session, true).await.len(), 1);
+    let receipts = world.receipts.of("policy.revoke_grant");
+    assert_eq!(receipts.len(), 1);
+    assert_eq!(receipts[0].receipt["decision_ref"], refs[0]);
+    let denied = all[0].decision_ref.as_str();
+    let nothing = revoke(&running, &person.session, denied, 8).await;
+    assert_eq!(
+        refusal(nothing),
+        refused(Code::FailedPrecondition, "GRANT_NOT_ACTIVE")
+    );
+    let ended = revoke(&running, &[1; 32], refs[1], 9).await;
+    assert_eq!(
+        refusal(ended),
+        refused(Code::Unauthenticated, "SESSION_NOT_OPEN")
+    );
+}
+
+#[tokio::test]
+async fn a_revoked_decision_issues_nothing_and_the_issuer_learns_of_it_later() {
+    let world = World::with_issuer().await;
+    let running = world.ready().await;
+    let person = running.person(OWNER, 0x100).await;
+    world
+        .issuer
+        .set_refusing(Some((Code::Unavailable, "SERVICE_UNAVAILABLE")));
+    let status = running.ask(&request("r1"), 1).await.unwrap();
+    assert_eq!(status.state(), RequestState::Decided);
+    let decided = decision(&status);
+    let decision_ref = decided["id"].as_str().unwrap();
+    revoke(&running, &person.session, decision_ref, 2)
+        .await
+        .unwrap();
+    assert!(!world.issuer.has_revoked(decision_ref));
+    // Neither is lost when the engine is.
+    running.kill().await;
+    world.issuer.set_refusing(None);
+    let running = world.start().await;
+    eventually("the issuer knows", || {
+        world.issuer.has_revoked(decision_ref)
+    })
+    .await;
+    let status = running.look(&request("r1")).await.unwrap();
+    assert_eq!(status.state(), RequestState::Revoked);
+    assert_eq!(world.issuer.issued(), 0);
+}
+
+#[tokio::test]
+async fn a_revocation_holds_while_receipts_cannot_be_written() {
+    let world = World::with_issuer().await;
+    let running = world.ready().await;
+    let person = running.person(OWNER, 0x100).await;
+    let status = running.ask(&request("r1"), 1).await.unwrap();
+    let decided = decision(&status);
+    let decision_ref = decided["id"].as_str().unwrap();
+    world.receipts.set_down(true);
+    let revoked = revoke(&running, &person.session, decision_ref, 2).await;
+    assert_eq!(
+        refusal(revoked),
+        refused(Code::Unavailable, "SERVICE_UNAVAILABLE")
+    );
+    assert!(world.issuer.has_revoked(decision_ref));
+    world.receipts.set_down(false);
+    revoke(&running, &person.session, decision_ref, 2)
+        .await
+        .unwrap();
+    assert_eq!(world.receipts.of("policy.revoke_grant").len(), 1);
+}
