@@ -4,6 +4,8 @@ mod approval;
 mod asked;
 mod evaluate;
 mod list;
+mod question;
+mod ruling;
 mod scope;
 mod snapshot;
 
@@ -11,8 +13,10 @@ pub use self::approval::{
     Approval, ApprovalRule, ApprovedScope, PresentedApproval, VerifierOutcome,
 };
 pub use self::asked::Asked;
-pub use self::evaluate::{Evaluation, VerifiedDecision};
+pub use self::evaluate::{Evaluation, Outcome, VerifiedDecision};
 pub use self::list::ListPolicy;
+pub use self::question::{Answer, Question, Scope};
+pub use self::ruling::{Access, ItemRuling, Limits, Part, Policy, Ruling, Terms};
 pub use self::snapshot::{
     Approver, Assurance, RegisteredClient, RegisteredPredicate, RequestLimits, ResolveLimits,
     Snapshot, SnapshotDocument, SnapshotVersion,

@@ -1,12 +1,13 @@
 //! The evaluation itself.
 
-use std::collections::HashSet;
+use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::approval::{self, ApprovalRule, PresentedApproval, VerifierOutcome};
+use super::approval::{self, ApprovalRule, ApprovedScope, PresentedApproval, VerifierOutcome};
 use super::asked::Asked;
-use super::list::ListPolicy;
+use super::question::Question;
+use super::ruling::{ItemRuling, Limits, Part, Policy, Ruling, Terms};
 use super::scope::{Division, Settled};
 use super::{Approval, Preflight};
 use crate::canonical::sort_unique;
@@ -24,13 +25,16 @@ use crate::time::{Timestamp, UnixTime};
 use crate::transform::MAX_TRANSFORMS;
 use crate::urn::DecisionId;
 
+/// The most reasons that one decision can carry; those of the policy itself come last.
+const MAX_REASONS: usize = 32;
+
 /// Everything that one evaluation depends on. Equal inputs give equal bytes (spec 9.2).
 #[derive(Debug)]
 pub struct Evaluation<'a> {
     /// The request.
     pub request: &'a Asked,
-    /// The policy snapshot.
-    pub policy: &'a ListPolicy,
+    /// The policy.
+    pub policy: &'a dyn Policy,
     /// The approval that came with it.
     pub approval: &'a PresentedApproval,
     /// How an approval must answer.
@@ -43,8 +47,26 @@ pub struct Evaluation<'a> {
     pub now: UnixTime,
 }
 
+/// A decision, and what binds those who carry it out.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The decision's record.
+    pub record: Record,
+    /// Limits on the claims of each granted predicate, by its name.
+    pub limits: BTreeMap<String, Limits>,
+}
+
 impl Evaluation<'_> {
-    /// Evaluates the request and records the decision.
+    /// Evaluates the request and records the decision, see [`Self::decide`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::decide`].
+    pub fn evaluate(&self) -> Result<Record, Refusal> {
+        self.decide().map(|outcome| outcome.record)
+    }
+
+    /// Evaluates the request, records the decision, and says within which limits it is carried out.
     ///
     /// Precedence: any hard reason denies; else gated scope without a valid approval needs one;
     /// else an empty grant denies; else anything withheld, cut or transformed reduces. The approval
@@ -59,9 +81,15 @@ impl Evaluation<'_> {
     /// [`Code::InvalidRequest`] if nothing else denies a request that departs from its schema,
     /// [`Code::UnsupportedTransform`] if the granted scope needs more transforms than a decision
     /// can carry.
-    pub fn evaluate(&self) -> Result<Record, Refusal> {
-        let selectors = Division::of(&self.request.selectors, &self.policy.selectors);
-        let actions = Division::of(&self.request.actions, &self.policy.actions);
+    pub fn decide(&self) -> Result<Outcome, Refusal> {
+        let ruling = self.policy.rule(&Question {
+            asked: self.request,
+            approved: self.authentic_scope(),
+            preflight: self.preflight,
+            now: self.now,
+        });
+        let selectors = Division::of(&self.request.selectors, &ruling.selectors);
+        let actions = Division::of(&self.request.actions, &ruling.actions);
         let verification = self.verify_approval(&selectors, &actions);
         let approval = self
             .presented()
@@ -73,9 +101,52 @@ impl Evaluation<'_> {
             verification,
             approval,
         };
-        let hard = hard_reasons(self);
-        let verdict = self.judge(&scope, hard)?;
-        record::finalize(self.unsigned(&scope, &verdict), DecisionId::PREFIX)
+        let granted = self.granted(&scope, &ruling);
+        let verdict = self.judge(&scope, &ruling, &granted)?;
+        let unsigned = self.unsigned(&scope, &ruling, &verdict);
+        let limits = granted
+            .into_iter()
+            .filter(|_| verdict.state.allows())
+            .map(|(name, ruling)| (name.to_owned(), ruling.limits.clone()));
+        Ok(Outcome {
+            record: record::finalize(unsigned, DecisionId::PREFIX)?,
+            limits: limits.collect(),
+        })
+    }
+
+    /// The scope of an approval of this request under this policy that has not ended and was
+    /// authenticated, whatever it covers.
+    fn authentic_scope(&self) -> Option<&ApprovedScope> {
+        let approval = self.presented()?;
+        let holds =
+            self.check_binding(approval).is_ok() && self.verifier == VerifierOutcome::Authenticated;
+        approval.scope.as_ref().filter(|_| holds)
+    }
+
+    fn check_binding(&self, approval: &Approval) -> Result<(), ApprovalVerification> {
+        if approval.request_digest != self.request.digest
+            || approval.policy_digest != self.terms().snapshot.digest
+        {
+            return Err(ApprovalVerification::BindingInvalid);
+        }
+        let ends = approval.expires_at.as_ref().map(Timestamp::instant);
+        if ends.is_none_or(|ends| ends <= self.now) {
+            return Err(ApprovalVerification::Expired);
+        }
+        Ok(())
+    }
+
+    fn terms(&self) -> &Terms {
+        self.policy.terms()
+    }
+
+    /// The answers about the granted predicates.
+    fn granted<'r>(&'r self, scope: &Scope<'_>, ruling: &'r Ruling) -> Granted<'r> {
+        let answered = self.request.selectors.iter().zip(&ruling.selectors);
+        answered
+            .filter(|(name, _)| scope.selectors.granted.contains(&name.as_str()))
+            .map(|(name, ruling)| (name.as_str(), ruling))
+            .collect()
     }
 
     fn presented(&self) -> Option<&Approval> {
@@ -99,14 +170,8 @@ impl Evaluation<'_> {
             PresentedApproval::Malformed => return ApprovalVerification::BindingInvalid,
             PresentedApproval::Approval(approval) => approval,
         };
-        if approval.request_digest != self.request.digest
-            || approval.policy_digest != self.policy.snapshot.digest
-        {
-            return ApprovalVerification::BindingInvalid;
-        }
-        let ends = approval.expires_at.as_ref().map(Timestamp::instant);
-        if ends.is_none_or(|ends| ends <= self.now) {
-            return ApprovalVerification::Expired;
+        if let Err(failure) = self.check_binding(approval) {
+            return failure;
         }
         let is_covered = approval.scope.as_ref().is_some_and(|scope| {
             let (granted, declined) = (&scope.granted_selectors, &scope.declined_selectors);
@@ -128,8 +193,14 @@ impl Evaluation<'_> {
     }
 
     /// Applies the precedence of states.
-    fn judge(&self, scope: &Scope<'_>, mut hard: Vec<&'static str>) -> Result<Verdict, Refusal> {
-        let retention_is_cut = self.request.retention_seconds > self.policy.max_retention_seconds;
+    fn judge(
+        &self,
+        scope: &Scope<'_>,
+        ruling: &Ruling,
+        granted: &Granted<'_>,
+    ) -> Result<Verdict, Refusal> {
+        let mut hard = hard_reasons(self, ruling);
+        let retention_is_cut = self.request.retention_seconds > self.max_retention(ruling);
         let mut transforms = Vec::new();
         let state = if !hard.is_empty() {
             DecisionState::Deny
@@ -150,9 +221,10 @@ impl Evaluation<'_> {
                 );
                 DecisionState::Deny
             } else {
-                transforms = self.transforms(&scope.selectors.granted)?;
-                let is_reduced =
-                    !transforms.is_empty() || self.policy.has_projection(&scope.selectors.granted);
+                transforms = transforms_of(granted)?;
+                let is_reduced = !transforms.is_empty()
+                    || granted.values().any(|ruling| ruling.is_reduced)
+                    || self.onward_is_cut(ruling);
                 if scope.is_withheld() || retention_is_cut || is_reduced {
                     DecisionState::AllowWithReductions
                 } else {
@@ -166,13 +238,19 @@ impl Evaluation<'_> {
             DecisionState::NeedsApproval => approval::reason(scope.verification),
             DecisionState::Deny => None,
         };
-        let reasons = leading
+        let mut reasons: Vec<String> = leading
             .into_iter()
             .chain(scope.selectors.is_withheld.then_some("SELECTORS_WITHHELD"))
             .chain(scope.actions.is_withheld.then_some("ACTIONS_WITHHELD"))
             .chain(retention_is_cut.then_some("RETENTION_REDUCED"))
             .chain(hard)
+            .map(str::to_owned)
             .collect();
+        for reason in &ruling.reasons {
+            if reasons.len() < MAX_REASONS && !reasons.iter().any(|it| it == reason.as_str()) {
+                reasons.push(reason.as_str().to_owned());
+            }
+        }
         Ok(Verdict {
             state,
             reasons,
@@ -180,36 +258,36 @@ impl Evaluation<'_> {
         })
     }
 
-    /// The transforms of the granted predicates, sorted.
-    fn transforms(&self, granted: &[&str]) -> Result<Vec<String>, Refusal> {
-        let of_granted = granted
-            .iter()
-            .filter_map(|name| self.policy.transforms.get(*name));
-        let texts = of_granted
-            .flatten()
-            .map(|transform| transform.as_str().to_owned());
-        let transforms = sort_unique(texts);
-        if transforms.len() > MAX_TRANSFORMS {
-            return Err(Code::UnsupportedTransform.into());
-        }
-        Ok(transforms)
+    /// The longest retention that the policy allows, in seconds.
+    fn max_retention(&self, ruling: &Ruling) -> u64 {
+        let longest = self.terms().max_retention_seconds;
+        let limit = ruling.max_retention_seconds;
+        limit.map_or(longest, |limit| limit.min(longest))
     }
 
-    fn unsigned(&self, scope: &Scope<'_>, verdict: &Verdict) -> Value {
+    fn onward_is_cut(&self, ruling: &Ruling) -> bool {
+        let recipient = self.request.recipient.as_ref();
+        let asked = recipient.and_then(|recipient| recipient.onward_disclosure.as_deref());
+        ruling.forbids_onward_disclosure
+            && asked.is_some_and(|asked| asked != OnwardDisclosure::Forbidden.as_str())
+    }
+
+    fn unsigned(&self, scope: &Scope<'_>, ruling: &Ruling, verdict: &Verdict) -> Value {
+        let terms = self.terms();
         let allows = verdict.state.allows();
         let seconds = self
             .request
             .retention_seconds
-            .min(self.policy.max_retention_seconds);
+            .min(self.max_retention(ruling));
         json!({
             "spec_version": SPEC_VERSION,
             "type": "policy_decision",
             "created_at": self.now.to_string(),
-            "issuer": self.policy.issuer.to_json(),
+            "issuer": terms.issuer.to_json(),
             "request_ref": self.request.request_ref(),
             "request_digest": self.request.digest.to_json(),
             "decision": verdict.state.as_str(),
-            "policy_snapshot": self.policy.snapshot.to_json(),
+            "policy_snapshot": terms.snapshot.to_json(),
             "granted_selectors": as_selectors(scope.selectors.granted_in(verdict.state)),
             "denied_selectors":
                 as_selectors(scope.selectors.denied_in(verdict.state, &self.request.selectors)),
@@ -217,12 +295,12 @@ impl Evaluation<'_> {
             "denied_actions": scope.actions.denied_in(verdict.state, &self.request.actions),
             "transform_requirements": verdict.transforms,
             "bundle_instructions":
-                self.policy.instructions.iter().map(ToJson::to_json).collect::<Value>(),
+                terms.instructions.iter().map(ToJson::to_json).collect::<Value>(),
             "retention": {
-                "mode": self.policy.retention_mode.as_str(),
+                "mode": terms.retention_mode.as_str(),
                 "max_seconds": if allows { seconds } else { 0 },
             },
-            "onward_disclosure": self.onward_disclosure(allows),
+            "onward_disclosure": self.onward_disclosure(allows, ruling),
             "receipt_requirement": self.receipt_requirement().to_json(),
             "receipt_preflight": {
                 "required": self.receipt_requirement().required,
@@ -235,18 +313,18 @@ impl Evaluation<'_> {
         })
     }
 
-    fn onward_disclosure(&self, allows: bool) -> &str {
+    fn onward_disclosure(&self, allows: bool, ruling: &Ruling) -> &str {
         self.request
             .recipient
             .as_ref()
-            .filter(|_| allows)
+            .filter(|_| allows && !ruling.forbids_onward_disclosure)
             .and_then(|recipient| recipient.onward_disclosure.as_deref())
             .unwrap_or(OnwardDisclosure::Forbidden.as_str())
     }
 
     fn receipt_requirement(&self) -> ReceiptRequirement {
         let asked = self.request.receipts.level;
-        if asked == ReceiptLevel::None && self.policy.requires_receipts {
+        if asked == ReceiptLevel::None && self.terms().requires_receipts {
             return ReceiptRequirement::new(ReceiptLevel::Operation);
         }
         ReceiptRequirement::new(asked)
@@ -265,7 +343,7 @@ impl Evaluation<'_> {
         let Some(request_ends) = self.request.expires_at else {
             return self.now;
         };
-        let policy_ends = self.now.plus_seconds(self.policy.decision_ttl_seconds);
+        let policy_ends = self.now.plus_seconds(self.terms().decision_ttl_seconds);
         let approval_ends = approval
             .and_then(|approval| approval.expires_at.as_ref())
             .map_or(request_ends, Timestamp::instant);
@@ -288,10 +366,25 @@ impl Scope<'_> {
     }
 }
 
+/// The answers about the granted predicates, by their names.
+type Granted<'a> = BTreeMap<&'a str, &'a ItemRuling>;
+
 struct Verdict {
     state: DecisionState,
-    reasons: Vec<&'static str>,
+    reasons: Vec<String>,
     transforms: Vec<String>,
+}
+
+/// The transforms of the granted predicates, sorted.
+fn transforms_of(granted: &Granted<'_>) -> Result<Vec<String>, Refusal> {
+    let all = granted
+        .values()
+        .flat_map(|ruling| &ruling.limits.transforms);
+    let transforms = sort_unique(all.map(|transform| transform.as_str().to_owned()));
+    if transforms.len() > MAX_TRANSFORMS {
+        return Err(Code::UnsupportedTransform.into());
+    }
+    Ok(transforms)
 }
 
 fn as_selectors(names: Vec<&str>) -> Value {
@@ -302,8 +395,8 @@ fn as_selectors(names: Vec<&str>) -> Value {
 }
 
 /// The reasons that deny whatever is asked for, in the order in which they are recorded.
-fn hard_reasons(evaluation: &Evaluation<'_>) -> Vec<&'static str> {
-    let (request, policy) = (evaluation.request, evaluation.policy);
+fn hard_reasons(evaluation: &Evaluation<'_>, ruling: &Ruling) -> Vec<&'static str> {
+    let request = evaluation.request;
     let of_the_host = request.denials.iter().map(|reason| (true, *reason));
     let reasons = of_the_host
         .chain([
@@ -311,14 +404,11 @@ fn hard_reasons(evaluation: &Evaluation<'_>) -> Vec<&'static str> {
             (request.id.is_none(), "REQUEST_ID_MISSING"),
             (request.subject.is_none(), "SUBJECT_MISSING"),
         ])
-        .chain(requester_reasons(request, policy))
-        .chain(recipient_reasons(request, policy))
-        .chain(purpose_reasons(request, policy))
+        .chain(requester_reasons(request, ruling))
+        .chain(recipient_reasons(request, ruling))
+        .chain(purpose_reasons(request, ruling))
         .chain([
-            (
-                !policy.tasks.contains(&request.task_kind),
-                "TASK_NOT_ALLOWED",
-            ),
+            (ruling.refuses(Part::Task), "TASK_NOT_ALLOWED"),
             (
                 request
                     .expires_at
@@ -327,11 +417,11 @@ fn hard_reasons(evaluation: &Evaluation<'_>) -> Vec<&'static str> {
             ),
             (request.expires_at.is_none(), "REQUEST_EXPIRY_INVALID"),
             (
-                request.retention_mode != policy.retention_mode.as_str(),
+                request.retention_mode != evaluation.terms().retention_mode.as_str(),
                 "RETENTION_MODE_NOT_ALLOWED",
             ),
-            (policy.is_rate_limited, "RATE_LIMIT_EXCEEDED"),
-            (policy.is_anomalous, "ANOMALY_STATE_BLOCKED"),
+            (ruling.refuses(Part::Rate), "RATE_LIMIT_EXCEEDED"),
+            (ruling.refuses(Part::Anomaly), "ANOMALY_STATE_BLOCKED"),
             (request.selectors.is_empty(), "SELECTORS_EMPTY"),
             (request.actions.is_empty(), "ACTIONS_EMPTY"),
             (
@@ -346,6 +436,7 @@ fn hard_reasons(evaluation: &Evaluation<'_>) -> Vec<&'static str> {
                 evaluation.preflight_status() == PreflightStatus::Unavailable,
                 "RECEIPT_PREFLIGHT_FAILED",
             ),
+            (ruling.has_failed, "POLICY_EVALUATION_FAILED"),
         ]);
     reasons
         .filter(|(applies, _)| *applies)
@@ -353,67 +444,50 @@ fn hard_reasons(evaluation: &Evaluation<'_>) -> Vec<&'static str> {
         .collect()
 }
 
-fn requester_reasons(request: &Asked, policy: &ListPolicy) -> Vec<(bool, &'static str)> {
+fn requester_reasons(request: &Asked, ruling: &Ruling) -> Vec<(bool, &'static str)> {
     let Some(requester) = &request.requester else {
         return vec![(true, "REQUESTER_UNAUTHENTICATED")];
     };
-    let method = requester.authenticated_by.as_ref();
-    let is_authenticated = method.is_some_and(|method| {
+    let is_authenticated = requester.authenticated_by.as_ref().is_some_and(|method| {
         !method.eq_ignore_ascii_case("none") && !method.eq_ignore_ascii_case("anonymous")
     });
-    let methods = policy.authentication_methods.as_ref();
     vec![
         (!is_authenticated, "REQUESTER_UNAUTHENTICATED"),
+        (ruling.refuses(Part::Subject), "SUBJECT_NOT_AUTHORIZED"),
+        (ruling.refuses(Part::Requester), "REQUESTER_NOT_AUTHORIZED"),
+        (ruling.refuses(Part::Client), "CLIENT_NOT_AUTHORIZED"),
         (
-            !is_listed(&policy.subjects, request.subject.as_ref()),
-            "SUBJECT_NOT_AUTHORIZED",
-        ),
-        (
-            !policy.requesters.contains(&requester.principal),
-            "REQUESTER_NOT_AUTHORIZED",
-        ),
-        (
-            !is_listed(&policy.clients, requester.client_instance.as_ref()),
-            "CLIENT_NOT_AUTHORIZED",
-        ),
-        (
-            methods.is_some_and(|methods| !is_listed(methods, method)),
+            ruling.refuses(Part::AuthenticationMethod),
             "AUTHENTICATION_METHOD_NOT_ALLOWED",
         ),
     ]
 }
 
-fn recipient_reasons(request: &Asked, policy: &ListPolicy) -> Vec<(bool, &'static str)> {
-    let Some(recipient) = &request.recipient else {
+fn recipient_reasons(request: &Asked, ruling: &Ruling) -> Vec<(bool, &'static str)> {
+    if request.recipient.is_none() {
         return vec![(true, "RECIPIENT_AMBIGUOUS")];
-    };
-    let onward = recipient.onward_disclosure.as_ref();
+    }
     vec![
+        (ruling.refuses(Part::Recipient), "RECIPIENT_NOT_AUTHORIZED"),
         (
-            !policy.recipients.contains(&recipient.principal),
-            "RECIPIENT_NOT_AUTHORIZED",
-        ),
-        (
-            !is_listed(&policy.onward_disclosure, onward),
+            ruling.refuses(Part::OnwardDisclosure),
             "ONWARD_DISCLOSURE_NOT_ALLOWED",
         ),
     ]
 }
 
-fn purpose_reasons(request: &Asked, policy: &ListPolicy) -> [(bool, &'static str); 4] {
+fn purpose_reasons(request: &Asked, ruling: &Ruling) -> [(bool, &'static str); 4] {
     let code = request.purpose_code.as_deref();
     let is_valid = code.is_some_and(|code| PurposeCode::new(code).is_some());
-    let is_allowed = code.is_some_and(|code| policy.purpose_codes.contains(code));
     [
         (code.is_none(), "PURPOSE_CODE_MISSING"),
         (code.is_some() && !is_valid, "PURPOSE_CODE_INVALID"),
-        (is_valid && !is_allowed, "PURPOSE_CODE_NOT_ALLOWED"),
+        (
+            is_valid && ruling.refuses(Part::Purpose),
+            "PURPOSE_CODE_NOT_ALLOWED",
+        ),
         (!request.has_valid_purpose, "PURPOSE_INVALID"),
     ]
-}
-
-fn is_listed(list: &HashSet<String>, value: Option<&String>) -> bool {
-    value.is_some_and(|value| list.contains(value))
 }
 
 fn has_wildcard(scope: &[String]) -> bool {
@@ -452,8 +526,8 @@ impl VerifiedDecision {
     /// # Errors
     ///
     /// [`Code::DecisionPolicyMismatch`] otherwise.
-    pub fn check_policy(&self, policy: &ListPolicy) -> Result<(), Refusal> {
-        if self.decision.policy_snapshot == *policy.snapshot() {
+    pub fn check_policy(&self, policy: &dyn Policy) -> Result<(), Refusal> {
+        if self.decision.policy_snapshot == policy.terms().snapshot {
             return Ok(());
         }
         Err(Code::DecisionPolicyMismatch.into())

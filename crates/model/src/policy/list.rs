@@ -4,6 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
+use super::question::Question;
+use super::ruling::{Access, ItemRuling, Limits, Part, Policy, Ruling, Terms};
 use crate::digest::Digest;
 use crate::json::MAX_SAFE_INTEGER;
 use crate::json::read::FromJson;
@@ -25,8 +27,7 @@ const MAX_INSTRUCTIONS: usize = 32;
 /// by the digest and have no effect.
 #[derive(Clone)]
 pub struct ListPolicy {
-    pub(super) snapshot: PolicySnapshot,
-    pub(super) issuer: Issuer,
+    pub(super) terms: Terms,
     pub(super) subjects: HashSet<String>,
     pub(super) requesters: HashSet<String>,
     pub(super) clients: HashSet<String>,
@@ -37,12 +38,7 @@ pub struct ListPolicy {
     pub(super) tasks: HashSet<String>,
     pub(super) selectors: Gate,
     pub(super) actions: Gate,
-    pub(super) retention_mode: RetentionMode,
-    pub(super) max_retention_seconds: u64,
-    pub(super) decision_ttl_seconds: u64,
-    pub(super) requires_receipts: bool,
     pub(super) transforms: HashMap<String, Vec<Transform>>,
-    pub(super) instructions: Vec<Text<1, 500>>,
     pub(super) is_rate_limited: bool,
     pub(super) is_anomalous: bool,
     /// Predicates whose values leave in a form that the decision's own grammar cannot state.
@@ -93,9 +89,8 @@ impl ListPolicy {
             ));
         }
         let (retention_mode, max_retention_seconds) = members.maximum_retention()?;
-        Ok(Self {
-            snapshot,
-            issuer: members.issuer()?,
+        let issuer = members.issuer()?;
+        let mut policy = Self {
             subjects: members.list("allowed_subjects")?,
             requesters: members.list("allowed_requesters")?,
             clients: members.list("allowed_clients")?,
@@ -108,35 +103,124 @@ impl ListPolicy {
             tasks: members.list("allowed_tasks")?,
             selectors,
             actions: members.gate("allowed_actions", "approval_required_actions")?,
-            retention_mode,
-            max_retention_seconds,
-            decision_ttl_seconds: match members.get("decision_ttl_seconds") {
-                Some(seconds) => positive_integer(seconds, "decision_ttl_seconds")?,
-                None => DEFAULT_DECISION_TTL_SECONDS,
+            terms: Terms {
+                snapshot,
+                issuer,
+                retention_mode,
+                max_retention_seconds,
+                decision_ttl_seconds: match members.get("decision_ttl_seconds") {
+                    Some(seconds) => positive_integer(seconds, "decision_ttl_seconds")?,
+                    None => DEFAULT_DECISION_TTL_SECONDS,
+                },
+                requires_receipts: members.flag("require_receipts")?,
+                instructions: Vec::new(),
             },
-            requires_receipts: members.flag("require_receipts")?,
             transforms: members.transforms()?,
-            instructions: members.instructions()?,
             is_rate_limited: members.get("rate_limit_ok") == Some(&Value::Bool(false)),
             is_anomalous: members
                 .get("anomaly_state")
                 .is_some_and(|state| is_truthy(state) && state != "normal"),
             projected,
-        })
+        };
+        policy.terms.instructions = members.instructions()?;
+        Ok(policy)
     }
 
     /// The version and digest of this document.
     pub const fn snapshot(&self) -> &PolicySnapshot {
-        &self.snapshot
+        &self.terms.snapshot
     }
 
     /// The policy engine that decides by this document.
     pub const fn issuer(&self) -> &Issuer {
-        &self.issuer
+        &self.terms.issuer
     }
 
-    pub(super) fn has_projection(&self, granted: &[&str]) -> bool {
-        granted.iter().any(|name| self.projected.contains(*name))
+    /// The transforms of a predicate, each once.
+    pub(super) fn transforms_of(&self, predicate: &str) -> Vec<Transform> {
+        let mut distinct = Vec::new();
+        for transform in self.transforms.get(predicate).into_iter().flatten() {
+            if !distinct.contains(transform) {
+                distinct.push(transform.clone());
+            }
+        }
+        distinct
+    }
+
+    /// The parts of a question that deny whatever is asked for.
+    fn refused_parts(&self, question: &Question<'_>) -> Vec<Part> {
+        let is_listed = |list: &HashSet<String>, value: Option<&str>| {
+            value.is_some_and(|value| list.contains(value))
+        };
+        let methods = self.authentication_methods.as_ref();
+        let parts = [
+            (Part::Subject, is_listed(&self.subjects, question.subject())),
+            (
+                Part::Requester,
+                is_listed(&self.requesters, question.requester()),
+            ),
+            (Part::Client, is_listed(&self.clients, question.client())),
+            (
+                Part::AuthenticationMethod,
+                methods.is_none_or(|methods| is_listed(methods, question.authenticated_by())),
+            ),
+            (
+                Part::Recipient,
+                is_listed(&self.recipients, question.recipient()),
+            ),
+            (
+                Part::OnwardDisclosure,
+                is_listed(&self.onward_disclosure, question.onward_disclosure()),
+            ),
+            (
+                Part::Purpose,
+                is_listed(&self.purpose_codes, question.purpose_code()),
+            ),
+            (Part::Task, self.tasks.contains(question.task_kind())),
+            (Part::Rate, !self.is_rate_limited),
+            (Part::Anomaly, !self.is_anomalous),
+        ];
+        let refused = parts.into_iter().filter(|(_, is_allowed)| !is_allowed);
+        refused.map(|(part, _)| part).collect()
+    }
+}
+
+impl Policy for ListPolicy {
+    fn terms(&self) -> &Terms {
+        &self.terms
+    }
+
+    fn rule(&self, question: &Question<'_>) -> Ruling {
+        let selectors = question.selectors().iter().map(|name| ItemRuling {
+            access: self.selectors.access(name),
+            is_reduced: self.projected.contains(name),
+            limits: Limits {
+                transforms: self.transforms_of(name),
+                ..Limits::default()
+            },
+        });
+        let actions = question.actions().iter().map(|name| ItemRuling {
+            access: self.actions.access(name),
+            ..ItemRuling::denied()
+        });
+        Ruling {
+            refused: self.refused_parts(question),
+            selectors: selectors.collect(),
+            actions: actions.collect(),
+            ..Ruling::default()
+        }
+    }
+}
+
+impl Gate {
+    fn access(&self, name: &str) -> Access {
+        if self.ordinary.contains(name) {
+            Access::Granted
+        } else if self.gated.contains(name) {
+            Access::Gated
+        } else {
+            Access::Denied
+        }
     }
 }
 

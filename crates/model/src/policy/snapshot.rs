@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::ListPolicy;
+use super::{Limits, ListPolicy};
 use crate::digest::Digest;
 use crate::grant::{ProjectionStep, ResolveRule};
 use crate::json::read::{FromJson, Nullable, choice, constant, object};
@@ -233,28 +233,24 @@ impl Snapshot {
         })
     }
 
-    /// How claims of a granted predicate may be resolved; `None` if it is not registered.
-    pub fn resolve_rule(&self, predicate: &Predicate) -> Option<ResolveRule> {
+    /// How claims of a granted predicate may be resolved: within the snapshot's limits and those of
+    /// the decision, whichever are stricter; `None` if it is not registered.
+    pub fn resolve_rule(&self, predicate: &Predicate, decided: &Limits) -> Option<ResolveRule> {
         let registered = self.document.predicates.get(predicate)?;
-        let limits = self.document.resolve.get(predicate);
-        let transforms = self.policy.transforms.get(predicate.as_str());
-        let mut distinct = Vec::new();
-        for transform in transforms.into_iter().flatten() {
-            if !distinct.contains(transform) {
-                distinct.push(transform.clone());
-            }
-        }
-        let statuses = limits.and_then(|limits| limits.statuses.clone());
+        let own = self.document.resolve.get(predicate);
+        let statuses = own.and_then(|own| own.statuses.clone());
+        let mut limits = Limits {
+            transforms: Vec::new(),
+            max_label: own.and_then(|own| own.max_label).or(registered.label),
+            min_trust: own.and_then(|own| own.min_trust),
+            min_confidence: own.and_then(|own| own.min_confidence),
+        };
+        limits.restrict(decided);
         Some(ResolveRule {
             predicate: predicate.clone(),
-            max_label: limits
-                .and_then(|limits| limits.max_label)
-                .or(registered.label)
-                .unwrap_or(Label::Restricted),
-            min_trust: limits
-                .and_then(|limits| limits.min_trust)
-                .unwrap_or(Trust::Untrusted),
-            min_confidence: match limits.and_then(|limits| limits.min_confidence) {
+            max_label: limits.max_label.unwrap_or(Label::Restricted),
+            min_trust: limits.min_trust.unwrap_or(Trust::Untrusted),
+            min_confidence: match limits.min_confidence {
                 Some(confidence) => confidence,
                 None => Confidence::new(0.0)?,
             },
@@ -262,8 +258,8 @@ impl Snapshot {
                 Some(statuses) => statuses,
                 None => UniqueList::new(DEFAULT_STATUSES.to_vec())?,
             },
-            transforms: UniqueList::new(distinct)?,
-            projections: match limits.and_then(|limits| limits.projections.clone()) {
+            transforms: UniqueList::new(limits.transforms)?,
+            projections: match own.and_then(|own| own.projections.clone()) {
                 Some(projections) => projections,
                 None => UniqueList::new(Vec::new())?,
             },
@@ -294,11 +290,14 @@ impl Snapshot {
         {
             return Err(Refusal::at_member(Code::InvalidPolicy, "clients"));
         }
-        let has_rules = self
-            .document
-            .predicates
-            .keys()
-            .all(|predicate| self.resolve_rule(predicate).is_some());
+        let has_rules = self.document.predicates.keys().all(|predicate| {
+            let transforms = self.policy.transforms_of(predicate.as_str());
+            let limits = Limits {
+                transforms,
+                ..Limits::default()
+            };
+            self.resolve_rule(predicate, &limits).is_some()
+        });
         if !has_rules {
             return Err(Refusal::at_member(Code::UnsupportedTransform, "policy"));
         }
@@ -443,7 +442,14 @@ mod tests {
     #[test]
     fn resolve_rules_have_defaults() {
         let predicate = Predicate::new("delivery_date").unwrap();
-        let rule = |value: &Value| Snapshot::read(value).unwrap().resolve_rule(&predicate);
+        let rule = |value: &Value| {
+            let snapshot = Snapshot::read(value).unwrap();
+            let limits = Limits {
+                transforms: snapshot.policy().transforms_of(predicate.as_str()),
+                ..Limits::default()
+            };
+            snapshot.resolve_rule(&predicate, &limits)
+        };
         let mut value = document();
         let default = rule(&value).unwrap();
         assert_eq!(default.max_label, Label::Private);

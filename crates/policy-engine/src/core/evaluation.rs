@@ -1,8 +1,11 @@
 //! The evaluation of one request: a pure function of what is recorded (spec 9.2).
 
+use std::collections::BTreeMap;
+
 use cl_model::object::{DecisionState, PolicyDecision, ProtocolObject};
 use cl_model::policy::{
-    ApprovalRule, Asked, Evaluation, Preflight, PresentedApproval, Snapshot, VerifierOutcome,
+    ApprovalRule, Asked, Evaluation, Limits, Preflight, PresentedApproval, Snapshot,
+    VerifierOutcome,
 };
 use cl_model::record::Record;
 use cl_model::refusal::Refusal;
@@ -33,6 +36,8 @@ pub struct Decided {
     pub record: Record,
     /// What it says.
     pub decision: PolicyDecision,
+    /// Limits on the claims of each granted predicate.
+    pub limits: BTreeMap<String, Limits>,
 }
 
 impl Decided {
@@ -46,7 +51,7 @@ impl Inputs<'_> {
     /// Evaluates the request.
     pub fn decide(&self) -> Result<Decided, Refusal> {
         let asked = self.asked();
-        let record = Evaluation {
+        let outcome = Evaluation {
             request: &asked,
             policy: self.snapshot.policy(),
             approval: &PresentedApproval::None,
@@ -55,9 +60,12 @@ impl Inputs<'_> {
             preflight: self.preflight,
             now: self.now,
         }
-        .evaluate()?;
-        let decision = PolicyDecision::read(record.value())?;
-        Ok(Decided { record, decision })
+        .decide()?;
+        Ok(Decided {
+            decision: PolicyDecision::read(outcome.record.value())?,
+            record: outcome.record,
+            limits: outcome.limits,
+        })
     }
 
     /// The request, with the reasons to deny it that lie outside the list-style policy.
@@ -108,5 +116,6 @@ impl Inputs<'_> {
             .asked
             .clone()
             .denied_for(applying.map(|(_, reason)| reason))
+            .with_assurance(facts.assurance)
     }
 }
