@@ -20,9 +20,10 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
         "cl-bundle-issuer",
         &["cl-host", "cl-kv", "cl-model", "cl-wire"],
     ),
+    ("cl-policy-cedar", &["cl-model"]),
     (
         "cl-policy-engine",
-        &["cl-host", "cl-kv", "cl-model", "cl-wire"],
+        &["cl-host", "cl-kv", "cl-model", "cl-policy-cedar", "cl-wire"],
     ),
     ("cl-gateway", &["cl-host", "cl-kv", "cl-model", "cl-wire"]),
     (
@@ -32,7 +33,13 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     (
         "cl-clctl",
         &[
-            "cl-host", "cl-model", "cl-pki", "cl-sdk", "cl-tlog", "cl-wire",
+            "cl-host",
+            "cl-model",
+            "cl-pki",
+            "cl-policy-cedar",
+            "cl-sdk",
+            "cl-tlog",
+            "cl-wire",
         ],
     ),
     ("cl-sdk", &["cl-model", "cl-wire"]),
@@ -54,7 +61,7 @@ const BANNED: &[&str] = &[
 ];
 
 /// Libraries without a runtime, clock or network.
-const PURE: &[&str] = &["cl-extract", "cl-model", "cl-tlog"];
+const PURE: &[&str] = &["cl-extract", "cl-model", "cl-policy-cedar", "cl-tlog"];
 
 /// Packages that a pure library must not reach, however indirectly.
 const IMPURE: &[&str] = &["hyper", "mio", "prost", "tokio", "tonic", "tracing"];

@@ -20,6 +20,7 @@ use serde_json::json;
 
 pub(crate) use self::admin::SnapshotStatus;
 use crate::Deps;
+use crate::compiled::CompiledSnapshots;
 use crate::core::evaluation::{Decided, Inputs};
 use crate::core::evidence::{Evidence, Operation};
 use crate::core::facts::Facts;
@@ -53,6 +54,7 @@ pub(crate) struct PolicyEngine {
     clock: Arc<dyn Clock>,
     own: SpiffeId,
     decisions: Counter<u64>,
+    compiled: CompiledSnapshots,
 }
 
 /// A request to decide.
@@ -76,7 +78,7 @@ pub(crate) struct RequestStatus {
 
 /// What a submission is judged against, read before it is decided.
 struct Judgement {
-    snapshot: ReadSnapshot,
+    snapshot: Arc<ReadSnapshot>,
     active: cl_kv::Version,
     replaces: Option<cl_kv::Version>,
     content: Digest,
@@ -96,6 +98,7 @@ impl PolicyEngine {
             retention_seconds: deps.retention_seconds,
             clock: deps.clock,
             own: deps.own,
+            compiled: CompiledSnapshots::new(),
             decisions: deps
                 .meter
                 .u64_counter("policy_decisions")
@@ -207,7 +210,7 @@ impl PolicyEngine {
         });
         let (active, stored) = read.await?.ok_or(Error::PolicyNotActive)?;
         Ok(Judgement {
-            snapshot: reread_snapshot(stored.bytes)?,
+            snapshot: self.compiled.read(stored.bytes)?,
             active: active.version,
             replaces,
             content,
@@ -425,9 +428,4 @@ impl Submission {
             self.request.digest().to_string(),
         ]))
     }
-}
-
-/// A snapshot that was checked when it was stored.
-fn reread_snapshot(bytes: Vec<u8>) -> Result<ReadSnapshot, Error> {
-    ReadSnapshot::parse(bytes).map_err(|_| StoreError::Corrupt.into())
 }

@@ -7,18 +7,14 @@ use serde_json::{Value, json};
 use super::approval::{self, ApprovalRule, ApprovedScope, PresentedApproval, VerifierOutcome};
 use super::asked::Asked;
 use super::question::Question;
-use super::ruling::{ItemRuling, Limits, Part, Policy, Ruling, Terms};
+use super::reasons::hard_reasons;
+use super::ruling::{ItemRuling, Limits, Policy, Ruling, Terms};
 use super::scope::{Division, Settled};
 use super::{Approval, Preflight};
 use crate::canonical::sort_unique;
-use crate::digest::Digest;
 use crate::json::read::ToJson;
-use crate::object::{
-    ApprovalVerification, ContextRequest, DecisionState, PolicyDecision, PreflightStatus,
-    ProtocolObject,
-};
+use crate::object::{ApprovalVerification, DecisionState, PreflightStatus};
 use crate::part::{OnwardDisclosure, ReceiptLevel, ReceiptRequirement, SPEC_VERSION};
-use crate::purpose::PurposeCode;
 use crate::record::{self, Record};
 use crate::refusal::{Code, Refusal};
 use crate::time::{Timestamp, UnixTime};
@@ -136,7 +132,7 @@ impl Evaluation<'_> {
         Ok(())
     }
 
-    fn terms(&self) -> &Terms {
+    pub(super) fn terms(&self) -> &Terms {
         self.policy.terms()
     }
 
@@ -330,7 +326,7 @@ impl Evaluation<'_> {
         ReceiptRequirement::new(asked)
     }
 
-    fn preflight_status(&self) -> PreflightStatus {
+    pub(super) fn preflight_status(&self) -> PreflightStatus {
         match (self.receipt_requirement().required, self.preflight) {
             (false, _) => PreflightStatus::NotRequired,
             (true, Preflight::Available) => PreflightStatus::Available,
@@ -392,154 +388,4 @@ fn as_selectors(names: Vec<&str>) -> Value {
         .into_iter()
         .map(|name| json!({"predicate": name}))
         .collect()
-}
-
-/// The reasons that deny whatever is asked for, in the order in which they are recorded.
-fn hard_reasons(evaluation: &Evaluation<'_>, ruling: &Ruling) -> Vec<&'static str> {
-    let request = evaluation.request;
-    let of_the_host = request.denials.iter().map(|reason| (true, *reason));
-    let reasons = of_the_host
-        .chain([
-            (!request.is_supported, "UNSUPPORTED_REQUEST"),
-            (request.id.is_none(), "REQUEST_ID_MISSING"),
-            (request.subject.is_none(), "SUBJECT_MISSING"),
-        ])
-        .chain(requester_reasons(request, ruling))
-        .chain(recipient_reasons(request, ruling))
-        .chain(purpose_reasons(request, ruling))
-        .chain([
-            (ruling.refuses(Part::Task), "TASK_NOT_ALLOWED"),
-            (
-                request
-                    .expires_at
-                    .is_some_and(|ends| ends <= evaluation.now),
-                "REQUEST_EXPIRED",
-            ),
-            (request.expires_at.is_none(), "REQUEST_EXPIRY_INVALID"),
-            (
-                request.retention_mode != evaluation.terms().retention_mode.as_str(),
-                "RETENTION_MODE_NOT_ALLOWED",
-            ),
-            (ruling.refuses(Part::Rate), "RATE_LIMIT_EXCEEDED"),
-            (ruling.refuses(Part::Anomaly), "ANOMALY_STATE_BLOCKED"),
-            (request.selectors.is_empty(), "SELECTORS_EMPTY"),
-            (request.actions.is_empty(), "ACTIONS_EMPTY"),
-            (
-                has_wildcard(&request.selectors),
-                "SELECTOR_WILDCARD_NOT_ALLOWED",
-            ),
-            (
-                has_wildcard(&request.actions),
-                "ACTION_WILDCARD_NOT_ALLOWED",
-            ),
-            (
-                evaluation.preflight_status() == PreflightStatus::Unavailable,
-                "RECEIPT_PREFLIGHT_FAILED",
-            ),
-            (ruling.has_failed, "POLICY_EVALUATION_FAILED"),
-        ]);
-    reasons
-        .filter(|(applies, _)| *applies)
-        .map(|(_, reason)| reason)
-        .collect()
-}
-
-fn requester_reasons(request: &Asked, ruling: &Ruling) -> Vec<(bool, &'static str)> {
-    let Some(requester) = &request.requester else {
-        return vec![(true, "REQUESTER_UNAUTHENTICATED")];
-    };
-    let is_authenticated = requester.authenticated_by.as_ref().is_some_and(|method| {
-        !method.eq_ignore_ascii_case("none") && !method.eq_ignore_ascii_case("anonymous")
-    });
-    vec![
-        (!is_authenticated, "REQUESTER_UNAUTHENTICATED"),
-        (ruling.refuses(Part::Subject), "SUBJECT_NOT_AUTHORIZED"),
-        (ruling.refuses(Part::Requester), "REQUESTER_NOT_AUTHORIZED"),
-        (ruling.refuses(Part::Client), "CLIENT_NOT_AUTHORIZED"),
-        (
-            ruling.refuses(Part::AuthenticationMethod),
-            "AUTHENTICATION_METHOD_NOT_ALLOWED",
-        ),
-    ]
-}
-
-fn recipient_reasons(request: &Asked, ruling: &Ruling) -> Vec<(bool, &'static str)> {
-    if request.recipient.is_none() {
-        return vec![(true, "RECIPIENT_AMBIGUOUS")];
-    }
-    vec![
-        (ruling.refuses(Part::Recipient), "RECIPIENT_NOT_AUTHORIZED"),
-        (
-            ruling.refuses(Part::OnwardDisclosure),
-            "ONWARD_DISCLOSURE_NOT_ALLOWED",
-        ),
-    ]
-}
-
-fn purpose_reasons(request: &Asked, ruling: &Ruling) -> [(bool, &'static str); 4] {
-    let code = request.purpose_code.as_deref();
-    let is_valid = code.is_some_and(|code| PurposeCode::new(code).is_some());
-    [
-        (code.is_none(), "PURPOSE_CODE_MISSING"),
-        (code.is_some() && !is_valid, "PURPOSE_CODE_INVALID"),
-        (
-            is_valid && ruling.refuses(Part::Purpose),
-            "PURPOSE_CODE_NOT_ALLOWED",
-        ),
-        (!request.has_valid_purpose, "PURPOSE_INVALID"),
-    ]
-}
-
-fn has_wildcard(scope: &[String]) -> bool {
-    scope.iter().any(|name| name == "*")
-}
-
-/// A decision whose record holds and that belongs to one exact request.
-///
-/// Only [`VerifiedDecision::verify`] makes one, and issuing accepts nothing else.
-#[derive(Clone, Debug)]
-pub struct VerifiedDecision {
-    decision: PolicyDecision,
-    digest: Digest,
-}
-
-impl VerifiedDecision {
-    /// Verifies a decision's record and its binding to `request`.
-    ///
-    /// # Errors
-    ///
-    /// [`Code::InvalidRecordIntegrity`] or [`Code::RecordIntegrityMismatch`] for the record,
-    /// [`Code::InvalidPolicyDecision`] if it departs from its closed schema,
-    /// [`Code::DecisionRequestMismatch`] if it is bound to another request, or to none.
-    pub fn verify(decision: &Value, request: &ContextRequest) -> Result<Self, Refusal> {
-        let digest = record::verify(decision, DecisionId::PREFIX)?;
-        let decision = PolicyDecision::read(decision)?;
-        let request_digest = Digest::of_json(&request.to_json());
-        if decision.request_digest != Some(request_digest) || decision.request_ref != request.id {
-            return Err(Code::DecisionRequestMismatch.into());
-        }
-        Ok(Self { decision, digest })
-    }
-
-    /// Checks that the decision was made under this policy (spec 7.4).
-    ///
-    /// # Errors
-    ///
-    /// [`Code::DecisionPolicyMismatch`] otherwise.
-    pub fn check_policy(&self, policy: &dyn Policy) -> Result<(), Refusal> {
-        if self.decision.policy_snapshot == policy.terms().snapshot {
-            return Ok(());
-        }
-        Err(Code::DecisionPolicyMismatch.into())
-    }
-
-    /// The decision.
-    pub const fn decision(&self) -> &PolicyDecision {
-        &self.decision
-    }
-
-    /// The digest of its contents, which bundles and receipts refer to.
-    pub const fn digest(&self) -> Digest {
-        self.digest
-    }
 }

@@ -4,8 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
-use super::question::Question;
-use super::ruling::{Access, ItemRuling, Limits, Part, Policy, Ruling, Terms};
+use super::ruling::Terms;
 use crate::digest::Digest;
 use crate::json::MAX_SAFE_INTEGER;
 use crate::json::read::FromJson;
@@ -134,93 +133,6 @@ impl ListPolicy {
     /// The policy engine that decides by this document.
     pub const fn issuer(&self) -> &Issuer {
         &self.terms.issuer
-    }
-
-    /// The transforms of a predicate, each once.
-    pub(super) fn transforms_of(&self, predicate: &str) -> Vec<Transform> {
-        let mut distinct = Vec::new();
-        for transform in self.transforms.get(predicate).into_iter().flatten() {
-            if !distinct.contains(transform) {
-                distinct.push(transform.clone());
-            }
-        }
-        distinct
-    }
-
-    /// The parts of a question that deny whatever is asked for.
-    fn refused_parts(&self, question: &Question<'_>) -> Vec<Part> {
-        let is_listed = |list: &HashSet<String>, value: Option<&str>| {
-            value.is_some_and(|value| list.contains(value))
-        };
-        let methods = self.authentication_methods.as_ref();
-        let parts = [
-            (Part::Subject, is_listed(&self.subjects, question.subject())),
-            (
-                Part::Requester,
-                is_listed(&self.requesters, question.requester()),
-            ),
-            (Part::Client, is_listed(&self.clients, question.client())),
-            (
-                Part::AuthenticationMethod,
-                methods.is_none_or(|methods| is_listed(methods, question.authenticated_by())),
-            ),
-            (
-                Part::Recipient,
-                is_listed(&self.recipients, question.recipient()),
-            ),
-            (
-                Part::OnwardDisclosure,
-                is_listed(&self.onward_disclosure, question.onward_disclosure()),
-            ),
-            (
-                Part::Purpose,
-                is_listed(&self.purpose_codes, question.purpose_code()),
-            ),
-            (Part::Task, self.tasks.contains(question.task_kind())),
-            (Part::Rate, !self.is_rate_limited),
-            (Part::Anomaly, !self.is_anomalous),
-        ];
-        let refused = parts.into_iter().filter(|(_, is_allowed)| !is_allowed);
-        refused.map(|(part, _)| part).collect()
-    }
-}
-
-impl Policy for ListPolicy {
-    fn terms(&self) -> &Terms {
-        &self.terms
-    }
-
-    fn rule(&self, question: &Question<'_>) -> Ruling {
-        let selectors = question.selectors().iter().map(|name| ItemRuling {
-            access: self.selectors.access(name),
-            is_reduced: self.projected.contains(name),
-            limits: Limits {
-                transforms: self.transforms_of(name),
-                ..Limits::default()
-            },
-        });
-        let actions = question.actions().iter().map(|name| ItemRuling {
-            access: self.actions.access(name),
-            ..ItemRuling::denied()
-        });
-        Ruling {
-            refused: self.refused_parts(question),
-            selectors: selectors.collect(),
-            actions: actions.collect(),
-            ..Ruling::default()
-        }
-    }
-}
-
-impl Gate {
-    fn access(&self, name: &str) -> Access {
-        if self.ordinary.contains(name) {
-            Access::Granted
-        } else if self.gated.contains(name) {
-            Access::Gated
-        } else {
-            Access::Denied
-        }
     }
 }
 

@@ -1,18 +1,21 @@
-//! The production policy snapshot: a list-style policy and everything it is read with.
+//! The production policy snapshot: a policy in one of two forms, and everything it is read with.
 
 use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::{Limits, ListPolicy};
+use super::registry::{
+    Approver, Assurance, RegisteredClient, RegisteredPredicate, RequestLimits, ResolveLimits,
+};
+use super::{CedarDocument, CedarForm, Limits, ListPolicy};
 use crate::digest::Digest;
-use crate::grant::{ProjectionStep, ResolveRule};
-use crate::json::read::{FromJson, Nullable, choice, constant, object};
+use crate::grant::ResolveRule;
+use crate::json::read::{Expected, FromJson, Mismatch, Nullable, constant, object};
 use crate::list::{Dictionary, List, UniqueList};
-use crate::object::ClaimStatus;
+use crate::object::{ClaimStatus, ContextRequest};
 use crate::part::{Label, PolicySnapshot, Trust};
 use crate::refusal::{Code, Refusal};
-use crate::scalar::{AnyJson, Bounded, Confidence, Name, Predicate, Reference, Text};
+use crate::scalar::{AnyJson, Confidence, Predicate, Reference, Text};
 use crate::time::{Timestamp, UnixTime};
 
 /// The most entries of each registry.
@@ -47,78 +50,6 @@ constant! {
     pub struct SnapshotVersion = 1;
 }
 
-choice! {
-    /// How surely a credential stands for its principal, weakest first.
-    pub enum Assurance {
-        /// The identity was claimed, and little checked.
-        Low = "low",
-        /// It was checked when the credential was given out.
-        Substantial = "substantial",
-        /// And the credential is held in hardware or proved by more than one factor.
-        High = "high",
-    }
-}
-
-object! {
-    /// A predicate that this tenant knows.
-    pub struct RegisteredPredicate {
-        /// The datatype of its values.
-        datatype: Name,
-        /// How private its values are; restricted unless stated.
-        label: Option<Label>,
-    }
-}
-
-object! {
-    /// Which claims of a predicate may be resolved. What is missing has its default.
-    pub struct ResolveLimits {
-        /// The highest sensitivity; by default the predicate's label.
-        max_label: Option<Label>,
-        /// The lowest trust in a source; by default untrusted.
-        min_trust: Option<Trust>,
-        /// The lowest confidence; by default 0.
-        min_confidence: Option<Confidence>,
-        /// The statuses; by default asserted, derived and disputed.
-        statuses: Option<UniqueList<ClaimStatus, 1, 5>>,
-        /// Further projections; by default none.
-        projections: Option<UniqueList<ProjectionStep, 0, 2>>,
-    }
-}
-
-object! {
-    /// A client instance, and who may act through it.
-    pub struct RegisteredClient {
-        /// The client instance, as its credential names it.
-        client_instance: Reference,
-        /// The principals that it acts for.
-        principals: UniqueList<Reference, 1, 64>,
-    }
-}
-
-object! {
-    /// A person who may approve gated scope.
-    pub struct Approver {
-        /// The person.
-        principal: Reference,
-        /// The subjects for whom.
-        subjects: UniqueList<Reference, 1, 256>,
-    }
-}
-
-object! {
-    /// Limits of a single request. What is missing does not limit.
-    pub struct RequestLimits {
-        /// The most selectors.
-        max_selectors: Option<Bounded<1, 64>>,
-        /// The most actions.
-        max_actions: Option<Bounded<1, 64>>,
-        /// The longest time from the evaluation to the request's end, in seconds.
-        max_lifetime_seconds: Option<Bounded<1, 31_536_000>>,
-        /// The lowest assurance of the requester's credential.
-        min_assurance: Option<Assurance>,
-    }
-}
-
 object! {
     /// The document as a whole.
     pub struct SnapshotDocument {
@@ -126,8 +57,10 @@ object! {
         snapshot_version: SnapshotVersion,
         /// The version that the tenant gives it, 1 to 240 characters.
         version: Text<1, 240>,
-        /// The list-style policy.
-        policy: AnyJson,
+        /// The list-style policy; this or `cedar`.
+        policy: Option<AnyJson>,
+        /// The policy in Cedar; this or `policy`.
+        cedar: Option<CedarDocument>,
         /// The predicate registry.
         predicates: Dictionary<Predicate, RegisteredPredicate, 0, MAX_ENTRIES>,
         /// Limits on what may be resolved, for predicates that depart from the defaults.
@@ -143,13 +76,32 @@ object! {
         /// When it stops being usable; null for never.
         expires_at: Nullable<Timestamp>,
     }
+    check = SnapshotDocument::has_one_policy;
+}
+
+impl SnapshotDocument {
+    fn has_one_policy(&self) -> Result<(), Mismatch> {
+        if self.policy.is_some() != self.cedar.is_some() {
+            return Ok(());
+        }
+        Err(Expected::Rule("expected either a list-style policy or one in Cedar").into())
+    }
+}
+
+/// The forms of a policy. The documents differ; what evaluates them is the same.
+#[derive(Clone, Debug)]
+pub enum PolicyForm {
+    /// What is allowed by name.
+    List(Box<ListPolicy>),
+    /// Texts in Cedar, which nobody has read yet.
+    Cedar(Box<CedarForm>),
 }
 
 /// A policy snapshot whose parts agree with each other. Only [`Snapshot::read`] makes one.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     document: SnapshotDocument,
-    policy: ListPolicy,
+    policy: PolicyForm,
 }
 
 impl Snapshot {
@@ -186,24 +138,52 @@ impl Snapshot {
                 "recipient_keys",
             ));
         }
-        check_policy_members(&document.policy.0)?;
         let snapshot = PolicySnapshot {
             version: document.version.clone(),
             digest: Digest::of_json(value),
         };
-        let policy = ListPolicy::within(&document.policy.0, snapshot, projected(&document))
-            .map_err(|refusal| Refusal::at(refusal.code(), under_policy(&refusal)))?;
+        let policy = match (&document.policy, &document.cedar) {
+            (Some(policy), None) => {
+                check_policy_members(&policy.0)?;
+                let policy = ListPolicy::within(&policy.0, snapshot, projected(&document))
+                    .map_err(|refusal| Refusal::at(refusal.code(), under_policy(&refusal)))?;
+                PolicyForm::List(Box::new(policy))
+            }
+            (None, Some(cedar)) => {
+                PolicyForm::Cedar(Box::new(CedarForm::new(cedar.clone(), snapshot)?))
+            }
+            (Some(_), Some(_)) | (None, None) => return Err(Code::InvalidPolicy.into()),
+        };
         Ok(Self { document, policy })
     }
 
     /// The version and digest of the whole document.
-    pub const fn identity(&self) -> &PolicySnapshot {
-        self.policy.snapshot()
+    pub fn identity(&self) -> &PolicySnapshot {
+        match &self.policy {
+            PolicyForm::List(policy) => policy.snapshot(),
+            PolicyForm::Cedar(form) => &form.terms().snapshot,
+        }
     }
 
-    /// The list-style policy.
-    pub const fn policy(&self) -> &ListPolicy {
+    /// The policy, in the form that the document has.
+    pub const fn policy(&self) -> &PolicyForm {
         &self.policy
+    }
+
+    /// The predicates that the tenant knows.
+    pub fn predicates(&self) -> impl Iterator<Item = (&Predicate, &RegisteredPredicate)> {
+        self.document.predicates.iter()
+    }
+
+    /// The registered clients.
+    pub fn clients(&self) -> &[RegisteredClient] {
+        &self.document.clients
+    }
+
+    /// Whether claims of a predicate leave in a form that no transform states.
+    pub fn is_projected(&self, predicate: &Predicate) -> bool {
+        let limits = self.document.resolve.get(predicate);
+        limits.is_some_and(has_projection)
     }
 
     /// The limits of a single request.
@@ -231,6 +211,59 @@ impl Snapshot {
         self.document.clients.iter().any(|client| {
             client.client_instance == *client_instance && client.principals.contains(principal)
         })
+    }
+
+    /// The reasons of this snapshot to deny a request that its policy is not asked about: who may
+    /// act through which client, its own end, and its limits. Client instance, principal and
+    /// assurance are the requester's, as the host authenticated it.
+    pub fn denials(
+        &self,
+        request: &ContextRequest,
+        client_instance: &Reference,
+        principal: &Reference,
+        assurance: Assurance,
+        now: UnixTime,
+    ) -> Vec<&'static str> {
+        let limits = &self.document.limits;
+        let is_over = |limit: Option<i64>, count: usize| {
+            limit.is_some_and(|limit| i64::try_from(count).map_or(true, |count| count > limit))
+        };
+        let latest_end = limits
+            .max_lifetime_seconds
+            .map(|seconds| now.plus_seconds(seconds.get().unsigned_abs()));
+        let reasons = [
+            (
+                !self.is_registered(client_instance, principal),
+                "CLIENT_NOT_REGISTERED",
+            ),
+            (
+                limits
+                    .min_assurance
+                    .is_some_and(|lowest| assurance < lowest),
+                "ASSURANCE_TOO_LOW",
+            ),
+            (self.is_expired(now), "POLICY_SNAPSHOT_EXPIRED"),
+            (
+                is_over(
+                    limits.max_selectors.map(|limit| limit.get()),
+                    request.selectors.len(),
+                ),
+                "SELECTOR_LIMIT_EXCEEDED",
+            ),
+            (
+                is_over(
+                    limits.max_actions.map(|limit| limit.get()),
+                    request.requested_actions.len(),
+                ),
+                "ACTION_LIMIT_EXCEEDED",
+            ),
+            (
+                latest_end.is_some_and(|latest| request.expires_at.instant() > latest),
+                "REQUEST_LIFETIME_EXCEEDED",
+            ),
+        ];
+        let applying = reasons.into_iter().filter(|(applies, _)| *applies);
+        applying.map(|(_, reason)| reason).collect()
     }
 
     /// How claims of a granted predicate may be resolved: within the snapshot's limits and those of
@@ -267,14 +300,11 @@ impl Snapshot {
     }
 
     fn check_registries(&self) -> Result<(), Refusal> {
-        let selectors = &self.policy.selectors;
-        let named = selectors.ordinary.iter().chain(&selectors.gated);
-        let limited = self.document.resolve.keys().map(Predicate::as_str);
-        let are_known = named
-            .map(String::as_str)
-            .chain(limited)
-            .all(|name| self.document.predicates.contains_key(name));
-        if !are_known {
+        let limited = self.document.resolve.keys();
+        if !limited
+            .clone()
+            .all(|name| self.document.predicates.contains_key(name))
+        {
             return Err(Refusal::at_member(Code::InvalidPolicy, "predicates"));
         }
         let mut clients = HashSet::new();
@@ -283,17 +313,25 @@ impl Snapshot {
                 return Err(Refusal::at_member(Code::InvalidPolicy, "clients"));
             }
         }
-        let allowed = &self.policy.clients;
-        if !allowed
-            .iter()
-            .all(|client| clients.contains(client.as_str()))
-        {
+        match &self.policy {
+            PolicyForm::List(policy) => self.check_lists(policy, &clients),
+            PolicyForm::Cedar(form) => form.check_entities(),
+        }
+    }
+
+    fn check_lists(&self, policy: &ListPolicy, clients: &HashSet<&str>) -> Result<(), Refusal> {
+        let selectors = &policy.selectors;
+        let mut named = selectors.ordinary.iter().chain(&selectors.gated);
+        if !named.all(|name| self.document.predicates.contains_key(name.as_str())) {
+            return Err(Refusal::at_member(Code::InvalidPolicy, "predicates"));
+        }
+        let mut allowed = policy.clients.iter();
+        if !allowed.all(|client| clients.contains(client.as_str())) {
             return Err(Refusal::at_member(Code::InvalidPolicy, "clients"));
         }
         let has_rules = self.document.predicates.keys().all(|predicate| {
-            let transforms = self.policy.transforms_of(predicate.as_str());
             let limits = Limits {
-                transforms,
+                transforms: policy.transforms_of(predicate.as_str()),
                 ..Limits::default()
             };
             self.resolve_rule(predicate, &limits).is_some()
@@ -336,13 +374,12 @@ fn under_policy(refusal: &Refusal) -> crate::refusal::Place {
         .under_member("policy")
 }
 
+fn has_projection(limits: &ResolveLimits) -> bool {
+    let projections = limits.projections.as_ref();
+    projections.is_some_and(|projections| !projections.is_empty())
+}
+
 fn projected(document: &SnapshotDocument) -> HashSet<String> {
-    let has_projection = |limits: &ResolveLimits| {
-        limits
-            .projections
-            .as_ref()
-            .is_some_and(|projections| !projections.is_empty())
-    };
     let limits = document.resolve.iter();
     limits
         .filter(|(_, limits)| has_projection(limits))
@@ -355,6 +392,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::grant::ProjectionStep;
 
     fn document() -> Value {
         json!({
@@ -445,7 +483,10 @@ mod tests {
         let rule = |value: &Value| {
             let snapshot = Snapshot::read(value).unwrap();
             let limits = Limits {
-                transforms: snapshot.policy().transforms_of(predicate.as_str()),
+                transforms: match snapshot.policy() {
+                    PolicyForm::List(policy) => policy.transforms_of(predicate.as_str()),
+                    PolicyForm::Cedar(_) => Vec::new(),
+                },
                 ..Limits::default()
             };
             snapshot.resolve_rule(&predicate, &limits)

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use cl_model::object::{DecisionState, PolicyDecision, ProtocolObject};
 use cl_model::policy::{
-    ApprovalRule, Asked, Evaluation, Limits, Preflight, PresentedApproval, Snapshot,
-    VerifierOutcome,
+    ApprovalRule, Asked, Evaluation, Limits, Preflight, PresentedApproval, VerifierOutcome,
 };
 use cl_model::record::Record;
 use cl_model::refusal::Refusal;
 use cl_model::time::UnixTime;
+use cl_policy_cedar::CompiledSnapshot;
 
 use super::facts::Facts;
 use super::request::ReadRequest;
@@ -22,7 +22,7 @@ pub struct Inputs<'a> {
     /// Who sent it.
     pub facts: &'a Facts,
     /// The policy in force.
-    pub snapshot: &'a Snapshot,
+    pub snapshot: &'a CompiledSnapshot,
     /// What the receipt preflight found.
     pub preflight: Preflight,
     /// The time of evaluation.
@@ -68,54 +68,19 @@ impl Inputs<'_> {
         })
     }
 
-    /// The request, with the reasons to deny it that lie outside the list-style policy.
+    /// The request, with the reasons to deny it that lie outside the policy.
     fn asked(&self) -> Asked {
-        let (facts, snapshot) = (self.facts, self.snapshot);
+        let facts = self.facts;
         let request = &self.request.request;
-        let limits = snapshot.limits();
-        let is_over = |limit: Option<i64>, count: usize| {
-            limit.is_some_and(|limit| i64::try_from(count).map_or(true, |count| count > limit))
-        };
-        let latest_end = limits
-            .max_lifetime_seconds
-            .map(|seconds| self.now.plus_seconds(seconds.get().unsigned_abs()));
-        let reasons = [
-            (!facts.agree_with(request), "REQUESTER_FACTS_MISMATCH"),
-            (
-                !snapshot.is_registered(&facts.client_instance, &facts.principal),
-                "CLIENT_NOT_REGISTERED",
-            ),
-            (
-                limits
-                    .min_assurance
-                    .is_some_and(|lowest| facts.assurance < lowest),
-                "ASSURANCE_TOO_LOW",
-            ),
-            (snapshot.is_expired(self.now), "POLICY_SNAPSHOT_EXPIRED"),
-            (
-                is_over(
-                    limits.max_selectors.map(|limit| limit.get()),
-                    request.selectors.len(),
-                ),
-                "SELECTOR_LIMIT_EXCEEDED",
-            ),
-            (
-                is_over(
-                    limits.max_actions.map(|limit| limit.get()),
-                    request.requested_actions.len(),
-                ),
-                "ACTION_LIMIT_EXCEEDED",
-            ),
-            (
-                latest_end.is_some_and(|latest| request.expires_at.instant() > latest),
-                "REQUEST_LIFETIME_EXCEEDED",
-            ),
-        ];
-        let applying = reasons.into_iter().filter(|(applies, _)| *applies);
+        let mismatch = (!facts.agree_with(request)).then_some("REQUESTER_FACTS_MISMATCH");
+        let (client, principal) = (&facts.client_instance, &facts.principal);
+        let denials = self
+            .snapshot
+            .denials(request, client, principal, facts.assurance, self.now);
         self.request
             .asked
             .clone()
-            .denied_for(applying.map(|(_, reason)| reason))
+            .denied_for(mismatch.into_iter().chain(denials))
             .with_assurance(facts.assurance)
     }
 }
