@@ -66,10 +66,16 @@ const PURE: &[&str] = &["cl-extract", "cl-model", "cl-policy-cedar", "cl-tlog"];
 /// Packages that a pure library must not reach, however indirectly.
 const IMPURE: &[&str] = &["hyper", "mio", "prost", "tokio", "tonic", "tracing"];
 
+/// The platform of `deny.toml`.
+const PLATFORM: &str = "x86_64-unknown-linux-gnu";
+
+/// Heavy libraries, and the one crate that each may be used by.
+const WRAPPED: &[(&str, &str)] = &[("cedar-policy", "cl-policy-cedar"), ("rocksdb", "cl-kv")];
+
 fn metadata() -> Metadata {
     MetadataCommand::new()
         .manifest_path(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
-        .other_options(["--locked".to_owned(), "--offline".to_owned()])
+        .other_options(["--locked", "--offline", "--filter-platform", PLATFORM].map(str::to_owned))
         .exec()
         .expect("cargo metadata")
 }
@@ -117,6 +123,19 @@ fn workspace_crates_depend_only_downwards() {
                 "{name} must not depend on {other}"
             );
         }
+    }
+}
+
+#[test]
+fn heavy_libraries_have_one_user() {
+    let metadata = metadata();
+    for (library, user) in WRAPPED {
+        let users = metadata.workspace_packages().into_iter().filter(|package| {
+            let mut dependencies = package.dependencies.iter();
+            dependencies.any(|dependency| dependency.name == *library)
+        });
+        let users: Vec<&str> = users.map(|package| package.name.as_str()).collect();
+        assert_eq!(users, [*user], "{library}");
     }
 }
 

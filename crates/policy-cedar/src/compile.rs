@@ -35,9 +35,8 @@ impl CedarPolicy {
                 Role::Permit | Role::Forbid(_) => &mut deciding,
                 Role::Demand(_) => &mut demanding,
             };
-            if let Err(error) = slices.add(&policy) {
-                return Err(refuse(vec![finding(&name, Fault::Syntax, chain(&error))]));
-            }
+            let added = slices.add(&policy);
+            added.map_err(|detail| refuse(vec![finding(&name, Fault::Syntax, detail)]))?;
             roles.insert(name, role);
         }
         Ok(Self {

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use cedar_policy::{ActionConstraint, Policy, PolicySet, ResourceConstraint};
 use cl_model::policy::Scope;
 
+use crate::data::chain;
 use crate::entity::{Kind, action};
 
 const SCOPES: [Scope; 2] = [Scope::Selectors, Scope::Actions];
@@ -26,8 +27,12 @@ struct Slice {
 }
 
 impl Slices {
-    /// Adds a policy wherever it can match. Its id must be new.
-    pub(crate) fn add(&mut self, policy: &Policy) -> Result<(), cedar_policy::PolicySetError> {
+    /// Adds a policy wherever it can match. Its id must be new; the error says so.
+    pub(crate) fn add(&mut self, policy: &Policy) -> Result<(), String> {
+        let insert = |set: &mut PolicySet| {
+            let added = set.add(policy.clone());
+            added.map_err(|error| chain(&error))
+        };
         let constraint = policy.action_constraint();
         let resource = policy.resource_constraint();
         for scope in SCOPES {
@@ -47,14 +52,13 @@ impl Slices {
             match &resource {
                 ResourceConstraint::Eq(uid) if Kind::of(scope).is_of(uid) => {
                     let id: &str = uid.id().as_ref();
-                    let named = slice.named.entry(id.to_owned()).or_default();
-                    named.add(policy.clone())?;
+                    insert(slice.named.entry(id.to_owned()).or_default())?;
                 }
                 ResourceConstraint::Eq(_) => {}
                 ResourceConstraint::Any
                 | ResourceConstraint::In(_)
                 | ResourceConstraint::Is(_)
-                | ResourceConstraint::IsIn(..) => slice.general.add(policy.clone())?,
+                | ResourceConstraint::IsIn(..) => insert(&mut slice.general)?,
             }
         }
         Ok(())

@@ -7,7 +7,9 @@
     reason = "tests"
 )]
 
+mod activations;
 mod callers;
+mod cedar;
 mod crash;
 mod documents;
 mod issuer;
