@@ -40,9 +40,7 @@ impl CedarPolicy {
             roles.insert(name, role);
         }
         Ok(Self {
-            terms: form.terms().clone(),
-            is_rate_limited: form.is_rate_limited(),
-            anomaly_state: form.anomaly_state().to_owned(),
+            form: form.clone(),
             data,
             own: own_limits(snapshot),
             deciding,

@@ -111,7 +111,7 @@ impl<'a> Named<'a> {
         let entity = |kind: Kind, id: &str| RestrictedExpression::new_entity_uid(kind.named(id));
         let text = |text: &str| RestrictedExpression::new_string(text.to_owned());
         let long = RestrictedExpression::new_long;
-        let receipts = question.receipts(policy.requires_receipts());
+        let receipts = question.receipts(policy.form().terms().requires_receipts);
         let retention = i64::try_from(question.retention_seconds()).unwrap_or(i64::MAX);
         let members = [
             ("client", entity(Kind::Client, self.client)),
@@ -148,9 +148,9 @@ impl<'a> Named<'a> {
             ),
             (
                 "rate_limited",
-                RestrictedExpression::new_bool(policy.is_rate_limited()),
+                RestrictedExpression::new_bool(policy.form().is_rate_limited()),
             ),
-            ("anomaly_state", text(policy.anomaly_state())),
+            ("anomaly_state", text(policy.form().anomaly_state())),
             (
                 "now",
                 RestrictedExpression::new_datetime(question.now().to_string()),

@@ -5,7 +5,7 @@ use std::fmt;
 
 use cedar_policy::{Authorizer, Decision, Entities, PolicySet, Request};
 use cl_model::policy::{
-    Access, Answer, ItemRuling, Limits, Policy, Question, Ruling, Scope, Terms,
+    Access, Answer, CedarForm, ItemRuling, Limits, Part, Policy, Question, Ruling, Scope, Terms,
 };
 use cl_model::scalar::{PolicyName, ReasonCode};
 
@@ -18,9 +18,7 @@ use crate::slices::Slices;
 ///
 /// Its `Debug` form shows nothing of it, since policies may name people.
 pub struct CedarPolicy {
-    pub(crate) terms: Terms,
-    pub(crate) is_rate_limited: bool,
-    pub(crate) anomaly_state: String,
+    pub(crate) form: CedarForm,
     pub(crate) data: Data,
     /// The snapshot's own limits, by predicate, and whether it projects the predicate.
     pub(crate) own: HashMap<String, (Limits, bool)>,
@@ -42,7 +40,7 @@ impl fmt::Debug for CedarPolicy {
 
 impl Policy for CedarPolicy {
     fn terms(&self) -> &Terms {
-        &self.terms
+        self.form.terms()
     }
 
     fn rule(&self, question: &Question<'_>) -> Ruling {
@@ -82,16 +80,8 @@ impl CedarPolicy {
         &self.data.entities
     }
 
-    pub(crate) const fn requires_receipts(&self) -> bool {
-        self.terms.requires_receipts
-    }
-
-    pub(crate) const fn is_rate_limited(&self) -> bool {
-        self.is_rate_limited
-    }
-
-    pub(crate) fn anomaly_state(&self) -> &str {
-        &self.anomaly_state
+    pub(crate) const fn form(&self) -> &CedarForm {
+        &self.form
     }
 
     fn try_rule(&self, question: &Question<'_>) -> Result<(Ruling, BTreeSet<PolicyName>), Failed> {
@@ -126,7 +116,13 @@ impl CedarPolicy {
             access: found.access(),
             ..ItemRuling::denied()
         });
+        let onward = question.onward_disclosure().unwrap_or_default();
+        let is_allowed = self.form.allows_onward_disclosure(onward);
         let ruling = Ruling {
+            refused: (!is_allowed)
+                .then_some(Part::OnwardDisclosure)
+                .into_iter()
+                .collect(),
             selectors: rulings.collect(),
             actions: actions.collect(),
             max_retention_seconds: demands()

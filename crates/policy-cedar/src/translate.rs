@@ -138,14 +138,6 @@ impl Translation {
                 condition,
             );
         }
-        let onward = policy.onward_disclosure.iter();
-        let onward = onward.filter_map(|name| OnwardDisclosure::parse(name));
-        let onward = onward.map(|it| Kind::OnwardDisclosure.named(it.as_str()).to_string());
-        self.unless(
-            "onward-disclosure",
-            "ONWARD_DISCLOSURE_NOT_ALLOWED",
-            is_one_of("context.onward_disclosure", onward),
-        );
         let purposes = policy.purpose_codes.iter().map(|it| text(it));
         self.unless(
             "purposes",
@@ -218,6 +210,8 @@ impl Translation {
         let terms = policy.terms;
         let longest = MAX_RETENTION_SECONDS.unsigned_abs();
         let mode: RetentionMode = terms.retention_mode;
+        let onward = policy.onward_disclosure.iter();
+        let onward = onward.filter(|name| OnwardDisclosure::parse(name).is_some());
         let mut document = json!({
             "policies": self.policies,
             "entities": self.entities,
@@ -225,6 +219,7 @@ impl Translation {
                 "mode": mode.as_str(),
                 "max_seconds": terms.max_retention_seconds.min(longest),
             },
+            "allowed_onward_disclosure": onward.collect::<Vec<_>>(),
             "decision_ttl_seconds": terms.decision_ttl_seconds,
             "require_receipts": terms.requires_receipts,
             "bundle_instructions": terms

@@ -6,7 +6,7 @@ use super::ruling::Terms;
 use crate::json::read::object;
 use crate::list::{Dictionary, List, MemberName, UniqueList};
 use crate::opaque::opaque_debug;
-use crate::part::{Issuer, PolicySnapshot, Retention};
+use crate::part::{Issuer, OnwardDisclosure, PolicySnapshot, Retention};
 use crate::refusal::{Code, Place, Refusal};
 use crate::scalar::{AnyJson, Bounded, Name, PolicyName, Text};
 
@@ -55,6 +55,8 @@ object! {
         maximum_retention: Retention,
         /// Who issues decisions; the engine's default unless stated.
         issuer: Option<Issuer>,
+        /// What a request may say about passing context on; `forbidden` alone unless stated.
+        allowed_onward_disclosure: Option<UniqueList<OnwardDisclosure, 0, 2>>,
         /// How long a decision holds, in seconds; 300 unless stated.
         decision_ttl_seconds: Option<Bounded<1, MAX_TTL_SECONDS>>,
         /// Whether receipts are required whatever a request says; false unless stated.
@@ -126,6 +128,14 @@ impl CedarForm {
     /// What holds for every decision.
     pub const fn terms(&self) -> &Terms {
         &self.terms
+    }
+
+    /// Whether a request may say this about passing context on.
+    pub fn allows_onward_disclosure(&self, asked: &str) -> bool {
+        match &self.document.allowed_onward_disclosure {
+            Some(allowed) => allowed.iter().any(|it| it.as_str() == asked),
+            None => asked == OnwardDisclosure::Forbidden.as_str(),
+        }
     }
 
     /// Whether requesters are over their rate.

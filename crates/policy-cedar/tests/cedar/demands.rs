@@ -4,7 +4,11 @@ use cl_model::part::{Label, OnwardDisclosure, Trust};
 use cl_model::policy::Limits;
 use cl_model::scalar::Predicate;
 
-use crate::support::{PERMIT_ALL, Setting, brief, compile, decide, is_bound, outcome, request};
+use serde_json::{Value, json};
+
+use crate::support::{
+    PERMIT_ALL, Setting, brief, compile, decide, document, is_bound, outcome, read, request,
+};
 
 const ALL: [&str; 3] = ["city", "contact", "budget"];
 
@@ -166,6 +170,24 @@ fn onward_disclosure_is_forbidden_on_demand() {
         brief(&kept),
         "allow_with_reductions [city contact] [draft] SCOPE_REDUCED KEEP_IT"
     );
+}
+
+#[test]
+fn passing_context_on_is_denied_unless_the_snapshot_allows_it() {
+    let mut snapshot = document(&[PERMIT_ALL]);
+    let mut asked = request(&["city"], &["draft"]);
+    asked["recipient"]["onward_disclosure"] = "allowed".into();
+    for allowed in [json!(null), json!(["forbidden"]), json!([])] {
+        match allowed {
+            Value::Null => {
+                let cedar = snapshot["cedar"].as_object_mut().unwrap();
+                cedar.remove("allowed_onward_disclosure");
+            }
+            listed => snapshot["cedar"]["allowed_onward_disclosure"] = listed,
+        }
+        let decision = decide(&read(&snapshot).unwrap(), &asked, &Setting::default());
+        assert_eq!(brief(&decision), "deny [] [] ONWARD_DISCLOSURE_NOT_ALLOWED");
+    }
 }
 
 #[test]

@@ -57,6 +57,7 @@ pub(crate) fn document(policies: &[(&str, &str)]) -> Value {
                 },
             ],
             "maximum_retention": {"mode": "ephemeral", "max_seconds": 3600},
+            "allowed_onward_disclosure": ["allowed", "forbidden"],
         },
         "predicates": predicates,
         "resolve": {"date": {"projections": ["generalise"]}},
