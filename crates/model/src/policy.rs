@@ -4,6 +4,7 @@ mod approval;
 mod asked;
 mod cedar;
 mod evaluate;
+mod limits;
 mod list;
 mod listed;
 mod question;

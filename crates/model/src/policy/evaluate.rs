@@ -70,7 +70,7 @@ impl Evaluation<'_> {
     /// what came of it.
     ///
     /// In a denial the denied members repeat the request as it asked, wildcards included; such a
-    /// record is evidence and never becomes a [`VerifiedDecision`].
+    /// record is evidence and never becomes a [`VerifiedDecision`](super::VerifiedDecision).
     ///
     /// # Errors
     ///

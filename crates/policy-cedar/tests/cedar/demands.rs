@@ -4,7 +4,7 @@ use cl_model::part::{Label, OnwardDisclosure, Trust};
 use cl_model::policy::Limits;
 use cl_model::scalar::Predicate;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::support::{
     PERMIT_ALL, Setting, brief, compile, decide, document, is_bound, outcome, read, request,
@@ -177,14 +177,10 @@ fn passing_context_on_is_denied_unless_the_snapshot_allows_it() {
     let mut snapshot = document(&[PERMIT_ALL]);
     let mut asked = request(&["city"], &["draft"]);
     asked["recipient"]["onward_disclosure"] = "allowed".into();
-    for allowed in [json!(null), json!(["forbidden"]), json!([])] {
-        match allowed {
-            Value::Null => {
-                let cedar = snapshot["cedar"].as_object_mut().unwrap();
-                cedar.remove("allowed_onward_disclosure");
-            }
-            listed => snapshot["cedar"]["allowed_onward_disclosure"] = listed,
-        }
+    for allowed in [None, Some(json!(["forbidden"])), Some(json!([]))] {
+        let cedar = snapshot["cedar"].as_object_mut().unwrap();
+        cedar.remove("allowed_onward_disclosure");
+        cedar.extend(allowed.map(|listed| ("allowed_onward_disclosure".to_owned(), listed)));
         let decision = decide(&read(&snapshot).unwrap(), &asked, &Setting::default());
         assert_eq!(brief(&decision), "deny [] [] ONWARD_DISCLOSURE_NOT_ALLOWED");
     }
