@@ -10,6 +10,7 @@ use cl_host::status::{OWN_CERTIFICATE_REFUSED, PEER_NOT_VERIFIED};
 use cl_host::tls::TlsError;
 use cl_model::artefact::InvalidArtefact;
 use cl_model::refusal::Refusal;
+use cl_policy_cedar::{InvalidCases, InvalidPolicies, Untranslatable};
 use tonic::{Code, Status};
 
 use crate::output;
@@ -42,6 +43,23 @@ pub(crate) enum Error {
     },
     #[error("{}: {refusal}", path.display())]
     Document { path: PathBuf, refusal: Refusal },
+    #[error("{}:\n{}", path.display(), findings(invalid))]
+    Policies {
+        path: PathBuf,
+        invalid: InvalidPolicies,
+    },
+    #[error("{}: {invalid}", path.display())]
+    Cases {
+        path: PathBuf,
+        invalid: InvalidCases,
+    },
+    #[error("{failed} of the cases failed")]
+    CasesFailed { failed: usize },
+    #[error("{}: {cause}", path.display())]
+    Untranslatable {
+        path: PathBuf,
+        cause: Untranslatable,
+    },
     #[error(transparent)]
     Certificate(#[from] cl_pki::Error),
     #[error(transparent)]
@@ -222,6 +240,10 @@ impl Error {
             | Self::Write { .. }
             | Self::Malformed { .. }
             | Self::Document { .. }
+            | Self::Policies { .. }
+            | Self::Cases { .. }
+            | Self::CasesFailed { .. }
+            | Self::Untranslatable { .. }
             | Self::Certificate(_)
             | Self::Tls(_)
             | Self::TlsSetup(_)
@@ -278,6 +300,10 @@ impl Error {
             Self::Write { .. } => "FILE_NOT_WRITTEN",
             Self::Malformed { .. } => "FILE_MALFORMED",
             Self::Document { refusal, .. } => refusal.code().as_str(),
+            Self::Policies { .. } => "INVALID_POLICY",
+            Self::Cases { .. } => "INVALID_POLICY_CASES",
+            Self::CasesFailed { .. } => "POLICY_CASES_FAILED",
+            Self::Untranslatable { .. } => "POLICY_NOT_TRANSLATABLE",
             Self::Certificate(_) => "CERTIFICATE_NOT_MADE",
             Self::Tls(_) | Self::TlsSetup(_) => "CERTIFICATE_NOT_USABLE",
             Self::Randomness(_) => "RANDOMNESS_UNAVAILABLE",
@@ -362,6 +388,10 @@ impl Error {
             | Self::Write { .. }
             | Self::Malformed { .. }
             | Self::Document { .. }
+            | Self::Policies { .. }
+            | Self::Cases { .. }
+            | Self::CasesFailed { .. }
+            | Self::Untranslatable { .. }
             | Self::Certificate(_)
             | Self::TlsSetup(_)
             | Self::Randomness(_)
@@ -410,6 +440,16 @@ fn kind(status: &Status) -> Kind {
     } else {
         Kind::Final
     }
+}
+
+/// One line for each mistake, with what exactly is wrong: the reader has the file.
+fn findings(invalid: &InvalidPolicies) -> String {
+    let findings = invalid.findings.iter().map(|finding| {
+        let code = finding.fault.code();
+        let detail = finding.detail.replace('\n', " ");
+        format!("  {}: {code}: {detail}", finding.place)
+    });
+    findings.collect::<Vec<_>>().join("\n")
 }
 
 fn refusal(peer: &str, reason: &str, message: &str, violations: &[String]) -> String {

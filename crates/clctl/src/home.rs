@@ -174,6 +174,15 @@ pub(crate) fn read_json(path: &Path) -> Result<Value, Error> {
     })
 }
 
+/// Reads a file of text in UTF-8.
+pub(crate) fn read_text(path: &Path) -> Result<String, Error> {
+    let bytes = files::load_public(path, MAX_JSON_BYTES)?;
+    String::from_utf8(bytes).map_err(|_| Error::Malformed {
+        path: path.to_owned(),
+        expected: "text in UTF-8",
+    })
+}
+
 /// Names the path in an error of the file system.
 pub(crate) fn write_error(path: &Path) -> impl FnOnce(io::Error) -> Error {
     move |source| Error::Write {

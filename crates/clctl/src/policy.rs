@@ -1,4 +1,6 @@
-//! Policy snapshots, as the operator.
+//! Policy snapshots: as the operator, and offline.
+
+mod offline;
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +17,6 @@ use tonic::Code;
 
 use crate::cli::tenant;
 use crate::error::Error;
-use crate::home::read_json;
 use crate::output;
 use crate::peers::{self, PolicyAdmin};
 use crate::processes::POLICY_ENGINE;
@@ -28,11 +29,26 @@ const PAGE_SIZE: u32 = 1000;
 pub(crate) enum PolicyCommand {
     /// Stores a snapshot without activating it, and prints its digest.
     Put {
-        /// The snapshot, any form of JSON.
+        /// The snapshot, any form of JSON, or YAML if its name ends in `.yaml` or `.yml`.
         file: PathBuf,
         /// The tenant that it is for.
         #[arg(long, default_value = "default", value_parser = tenant)]
         tenant: String,
+    },
+    /// Checks a snapshot as the engine would, without any process.
+    Validate {
+        /// The snapshot.
+        file: PathBuf,
+    },
+    /// Evaluates the cases of a file by the snapshot that it names, without any process.
+    Test {
+        /// The cases, in YAML or JSON.
+        file: PathBuf,
+    },
+    /// Prints a list-style snapshot with its policy in Cedar.
+    Translate {
+        /// The snapshot.
+        file: PathBuf,
     },
     /// Lists the snapshots of a tenant, newest first.
     List {
@@ -62,6 +78,9 @@ pub(crate) async fn run(command: PolicyCommand, session: &Session) -> Result<(),
             let document = json!({"digest": digest});
             session.output.answer(&document, || format!("{digest}\n"))
         }
+        PolicyCommand::Validate { file } => offline::validate(&file, session),
+        PolicyCommand::Test { file } => offline::test(&file, session),
+        PolicyCommand::Translate { file } => offline::print_translation(&file, session),
         PolicyCommand::List { tenant } => list(session, tenant).await,
         PolicyCommand::Activate {
             digest,
@@ -117,9 +136,9 @@ const MALFORMED: Error = Error::Answer {
     peer: POLICY_ENGINE.name,
 };
 
-/// The canonical bytes of a file with any form of strict JSON.
+/// The canonical bytes of a snapshot in a file.
 fn read_canonical(file: &Path) -> Result<Vec<u8>, Error> {
-    Ok(canonical::to_text(&read_json(file)?).into_bytes())
+    Ok(canonical::to_text(&offline::read(file)?).into_bytes())
 }
 
 async fn put(

@@ -21,9 +21,10 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
         "cl-bundle-issuer",
         &["cl-host", "cl-kv", "cl-model", "cl-wire"],
     ),
+    ("cl-policy-cedar", &["cl-model"]),
     (
         "cl-policy-engine",
-        &["cl-host", "cl-kv", "cl-model", "cl-wire"],
+        &["cl-host", "cl-kv", "cl-model", "cl-policy-cedar", "cl-wire"],
     ),
     ("cl-gateway", &["cl-host", "cl-kv", "cl-model", "cl-wire"]),
     (
@@ -33,7 +34,13 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     (
         "cl-clctl",
         &[
-            "cl-host", "cl-model", "cl-pki", "cl-sdk", "cl-tlog", "cl-wire",
+            "cl-host",
+            "cl-model",
+            "cl-pki",
+            "cl-policy-cedar",
+            "cl-sdk",
+            "cl-tlog",
+            "cl-wire",
         ],
     ),
     ("cl-sdk", &["cl-model", "cl-wire"]),
@@ -55,15 +62,21 @@ const BANNED: &[&str] = &[
 ];
 
 /// Libraries without a runtime, clock or network.
-const PURE: &[&str] = &["cl-extract", "cl-model", "cl-tlog"];
+const PURE: &[&str] = &["cl-extract", "cl-model", "cl-policy-cedar", "cl-tlog"];
 
 /// Packages that a pure library must not reach, however indirectly.
 const IMPURE: &[&str] = &["hyper", "mio", "prost", "tokio", "tonic", "tracing"];
 
+/// The platform of `deny.toml`.
+const PLATFORM: &str = "x86_64-unknown-linux-gnu";
+
+/// Heavy libraries, and the one crate that each may be used by.
+const WRAPPED: &[(&str, &str)] = &[("cedar-policy", "cl-policy-cedar"), ("rocksdb", "cl-kv")];
+
 fn metadata() -> Metadata {
     MetadataCommand::new()
         .manifest_path(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
-        .other_options(["--locked".to_owned(), "--offline".to_owned()])
+        .other_options(["--locked", "--offline", "--filter-platform", PLATFORM].map(str::to_owned))
         .exec()
         .expect("cargo metadata")
 }
@@ -111,6 +124,19 @@ fn workspace_crates_depend_only_downwards() {
                 "{name} must not depend on {other}"
             );
         }
+    }
+}
+
+#[test]
+fn heavy_libraries_have_one_user() {
+    let metadata = metadata();
+    for (library, user) in WRAPPED {
+        let users = metadata.workspace_packages().into_iter().filter(|package| {
+            let mut dependencies = package.dependencies.iter();
+            dependencies.any(|dependency| dependency.name == *library)
+        });
+        let users: Vec<&str> = users.map(|package| package.name.as_str()).collect();
+        assert_eq!(users, [*user], "{library}");
     }
 }
 

@@ -2,23 +2,36 @@
 
 mod approval;
 mod asked;
+mod cedar;
 mod evaluate;
+mod limits;
 mod list;
+mod listed;
+mod question;
+mod reasons;
+mod registry;
 mod requested;
+mod ruling;
 mod scope;
 mod snapshot;
+mod verified;
 
 pub use self::approval::{
     Approval, ApprovalRule, ApprovedScope, PresentedApproval, VerifierOutcome,
 };
 pub use self::asked::Asked;
-pub use self::evaluate::{Evaluation, VerifiedDecision};
+pub use self::cedar::{CedarDocument, CedarForm, EntityData, EntityName};
+pub use self::evaluate::{Evaluation, Outcome};
 pub use self::list::ListPolicy;
-pub use self::requested::Treatment;
-pub use self::snapshot::{
+pub use self::listed::ListedPolicy;
+pub use self::question::{Answer, Question, Scope};
+pub use self::registry::{
     Approver, Assurance, RegisteredClient, RegisteredPredicate, RequestLimits, ResolveLimits,
-    Snapshot, SnapshotDocument, SnapshotVersion,
 };
+pub use self::requested::Treatment;
+pub use self::ruling::{Access, ItemRuling, Limits, Part, Policy, Ruling, Terms};
+pub use self::snapshot::{PolicyForm, Snapshot, SnapshotDocument, SnapshotVersion};
+pub use self::verified::VerifiedDecision;
 
 /// Whether a required receipt store is ready for an operation (spec 8, 11.9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

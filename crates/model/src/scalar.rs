@@ -155,6 +155,9 @@ pattern_types! {
     pub struct Namespace, "a namespace", is_namespace;
     /// A media type without parameters.
     pub struct MediaType, "a media type", is_media_type;
+    /// The name that an operator gives to one policy: 1 to 64 characters, the first alphanumeric,
+    /// the others alphanumeric or one of `. _ -`. It is named in errors.
+    pub struct PolicyName, "a policy name", is_policy_name;
 }
 
 impl Handle {
@@ -175,6 +178,14 @@ fn is_key_id(text: &str) -> bool {
         && text
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || b"._:/~-".contains(&byte))
+}
+
+fn is_policy_name(text: &str) -> bool {
+    (1..=64).contains(&text.len())
+        && text.starts_with(|first: char| first.is_ascii_alphanumeric())
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
 }
 
 fn is_namespace(text: &str) -> bool {

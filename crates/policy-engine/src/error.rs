@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use cl_host::telemetry::CorrelationId;
+use cl_policy_cedar::{InvalidPolicies, Place};
 use cl_wire::field_path::FieldPath;
-use cl_wire::status::{self, invalid_document, invalid_field, status};
+use cl_wire::status::{self, StatusBuilder, invalid_document, invalid_field, status};
 use tonic::{Code, Status};
 
 use crate::core::answer::Unfit;
-use crate::core::request::InvalidBytes;
+use crate::core::request::{InvalidBytes, UnreadSnapshot};
 use crate::store::StoreError;
 
 /// When a call that met something passing is worth a repeat.
@@ -33,6 +34,9 @@ pub enum Error {
         /// What is wrong with it.
         cause: InvalidBytes,
     },
+    /// The policies of a snapshot are not accepted. Their names are the operator's own.
+    #[error("{0}")]
+    Policies(InvalidPolicies),
     /// The principal has no such request.
     #[error("no such request")]
     RequestNotFound,
@@ -116,11 +120,20 @@ impl Error {
         move |cause| Self::Document { member, cause }
     }
 
+    /// A snapshot that is not accepted.
+    pub(crate) fn snapshot(unread: UnreadSnapshot) -> Self {
+        match unread {
+            UnreadSnapshot::Bytes(cause) => Self::document("snapshot")(cause),
+            UnreadSnapshot::Policies(invalid) => Self::Policies(invalid),
+        }
+    }
+
     /// The one conversion to what a caller sees.
     pub(crate) fn to_status(&self, correlation_id: Option<CorrelationId>) -> Status {
         match self {
             Self::Field { field, rule } => invalid_field("INVALID_FIELD", field.clone(), rule),
             Self::Document { member, cause } => invalid_document(member, cause),
+            Self::Policies(invalid) => invalid_policies(invalid),
             Self::RequestNotFound => status(Code::NotFound, "REQUEST_NOT_FOUND", "no such request"),
             Self::SnapshotNotFound => {
                 status(Code::NotFound, "SNAPSHOT_NOT_FOUND", "no such snapshot")
@@ -268,6 +281,27 @@ fn unfit_status(unfit: Unfit) -> Status {
         Unfit::Passkey(_) => (Code::PermissionDenied, "the passkey's answer does not hold"),
     };
     status(code, unfit.as_str(), message)
+}
+
+/// Names each policy that is not accepted, and what kind of mistake it is; never its text.
+fn invalid_policies(invalid: &InvalidPolicies) -> Status {
+    let refused = StatusBuilder::new(
+        Code::InvalidArgument,
+        "INVALID_POLICY",
+        "policies of the snapshot are not accepted",
+    );
+    let cedar = || FieldPath::new("snapshot").field("cedar");
+    let findings = invalid.findings.iter();
+    findings
+        .fold(refused, |refused, finding| {
+            let field = match &finding.place {
+                Place::Policy(name) => cedar().field("policies").entry(name),
+                Place::Entity(index) => cedar().field("entities").index(*index),
+                Place::Entities => cedar().field("entities"),
+            };
+            refused.violation(field, finding.fault.code(), finding.fault.meaning())
+        })
+        .build()
 }
 
 fn retryable(code: Code, reason: &str, message: &'static str) -> Status {

@@ -41,6 +41,7 @@
 
 #![deny(missing_docs)]
 
+mod compiled;
 pub mod config;
 pub mod core;
 pub mod error;

@@ -32,12 +32,13 @@ pub(crate) use self::enrolment::OpenEnrolment;
 pub(crate) use self::reading::{ItemState, PlaceOfSubject, Shown, ShownDecision, Summary};
 pub(crate) use self::sign_in::{OpenCeremony, SignedIn};
 use crate::Deps;
+use crate::compiled::CompiledSnapshots;
 use crate::core::evidence::{Evidence, Operation};
 use crate::core::facts::Facts;
 use crate::core::grant::Audiences;
 use crate::core::keys::Keys;
 use crate::core::operation::{OperationId, TenantName};
-use crate::core::request::{InvalidBytes, ReadRequest, ReadSnapshot};
+use crate::core::request::{InvalidBytes, ReadRequest};
 use crate::core::state::{OnSubmission, State};
 use crate::error::Error;
 use crate::issuing::Issuing;
@@ -70,6 +71,7 @@ pub(crate) struct PolicyEngine {
     changes: Arc<Changes>,
     decisions: Counter<u64>,
     answers: Counter<u64>,
+    compiled: CompiledSnapshots,
 }
 
 /// A request to decide.
@@ -128,6 +130,7 @@ impl PolicyEngine {
                 .u64_counter("policy_answers")
                 .with_description("Answers of people, by how they ended.")
                 .build(),
+            compiled: CompiledSnapshots::new(),
             decisions: deps
                 .meter
                 .u64_counter("policy_decisions")
@@ -360,7 +363,7 @@ impl PolicyEngine {
         });
         let (active, stored) = read.await?.ok_or(Error::PolicyNotActive)?;
         Ok(ActiveSnapshot {
-            read: reread_snapshot(stored.bytes)?,
+            read: self.compiled.read(stored.bytes)?,
             version: active.version,
         })
     }
@@ -418,9 +421,4 @@ impl Submission {
             self.request.digest().to_string(),
         ]))
     }
-}
-
-/// A snapshot that was checked when it was stored.
-fn reread_snapshot(bytes: Vec<u8>) -> Result<ReadSnapshot, Error> {
-    ReadSnapshot::parse(bytes).map_err(|_| StoreError::Corrupt.into())
 }

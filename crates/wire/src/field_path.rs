@@ -2,19 +2,23 @@
 
 use std::fmt::{self, Display, Formatter};
 
+use cl_model::scalar::PolicyName;
+
 /// A path to one member, as `BadRequest` writes it: `selectors[3].predicate`.
 ///
-/// It is built from names known at compile time and from positions, so that an error cannot carry
-/// text of the input back to its sender or into a log.
+/// It is built from names known at compile time, from positions, and from the names that operators
+/// give to their policies, so that an error cannot carry other text of the input back to its sender
+/// or into a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldPath {
     steps: Vec<Step>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Step {
     Field(&'static str),
     Index(usize),
+    Policy(PolicyName),
 }
 
 impl FieldPath {
@@ -38,6 +42,13 @@ impl FieldPath {
         self.steps.push(Step::Index(index));
         self
     }
+
+    /// The policy with this name inside.
+    #[must_use]
+    pub fn entry(mut self, name: &PolicyName) -> Self {
+        self.steps.push(Step::Policy(name.clone()));
+        self
+    }
 }
 
 impl From<&'static str> for FieldPath {
@@ -53,6 +64,7 @@ impl Display for FieldPath {
                 Step::Field(field) if position == 0 => f.write_str(field)?,
                 Step::Field(field) => write!(f, ".{field}")?,
                 Step::Index(index) => write!(f, "[{index}]")?,
+                Step::Policy(name) => write!(f, "[{name}]")?,
             }
         }
         Ok(())

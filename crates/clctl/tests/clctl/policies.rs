@@ -114,3 +114,111 @@ fn receipts_are_listed_shown_and_verified() {
     let table = home.ok(&["receipts", "list"]);
     assert!(table.contains(urn), "{table}");
 }
+
+/// The worked example of the documentation.
+fn household(name: &str) -> String {
+    let folder = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../conformance/policies/household"
+    );
+    format!("{folder}/{name}")
+}
+
+#[test]
+fn the_worked_example_holds_and_each_of_its_policies_is_used() {
+    let home = TestHome::missing();
+    let valid = home.json(&["policy", "validate", &household("snapshot.yaml")]);
+    assert_eq!(valid["policies"], 14);
+    let report = home.json(&["policy", "test", &household("cases.yaml")]);
+    assert_eq!(report["passed"], true, "{report:#}");
+    assert_eq!(report["unused"], json!(["calm-only"]), "{report:#}");
+    let shown = home.ok(&["policy", "test", &household("cases.yaml")]);
+    assert!(
+        shown.contains("13 of 14 policies decided something"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn a_case_that_fails_fails_the_command() {
+    let home = TestHome::missing();
+    let cases = fs::read_to_string(household("cases.yaml")).unwrap();
+    let cases = cases
+        .replace(
+            "snapshot: snapshot.yaml",
+            &format!("snapshot: {}", household("snapshot.yaml")),
+        )
+        .replacen("decision: allow\n", "decision: deny\n", 1);
+    let cases = home.write("cases.yaml", &cases);
+    let answer = home.run(&["policy", "test", &cases]);
+    assert_eq!(answer.code, Some(1));
+    assert!(
+        answer
+            .stdout
+            .contains("FAILED  the planner learns the date"),
+        "{}",
+        answer.stdout
+    );
+    assert!(
+        answer.stdout.contains("expected deny, found allow"),
+        "{}",
+        answer.stdout
+    );
+    assert!(
+        answer.stderr.contains("1 of the cases failed"),
+        "{}",
+        answer.stderr
+    );
+    let unknown = home.write("unknown.yaml", "snapshot: s.json\nnow: today\ncases: []\n");
+    let refused = home.failure(&["policy", "test", &unknown]);
+    assert_eq!(refused, (1, "INVALID_POLICY_CASES".to_owned()));
+    let twice = home.write("twice.yaml", "snapshot: a\nsnapshot: b\n");
+    let refused = home.failure(&["policy", "test", &twice]);
+    assert_eq!(refused, (1, "FILE_MALFORMED".to_owned()));
+}
+
+#[test]
+fn validation_names_the_policy_and_what_is_wrong() {
+    let home = TestHome::missing();
+    let snapshot = fs::read_to_string(household("snapshot.yaml")).unwrap();
+    let wrong = snapshot
+        .replace("resource.sensitivity <= 2", "resource.sensitivty <= 2")
+        .replace("context.recipient in", "context.receiver in");
+    let wrong = home.write("wrong.yaml", &wrong);
+    let answer = home.run(&["policy", "validate", &wrong]);
+    assert_eq!(answer.code, Some(1));
+    for expected in [
+        "policy draft-letters: POLICY_SCHEMA_MISMATCH",
+        "sensitivty",
+        "policy home-models-only: POLICY_SCHEMA_MISMATCH",
+        "receiver",
+    ] {
+        assert!(answer.stderr.contains(expected), "{}", answer.stderr);
+    }
+    let refused = home.failure(&["policy", "validate", &wrong]);
+    assert_eq!(refused, (1, "INVALID_POLICY".to_owned()));
+}
+
+#[test]
+fn a_list_style_snapshot_is_translated_put_and_decided_by() {
+    let home = TestHome::new();
+    let _up = home.up();
+    let mut translated = home.json(&[
+        "policy",
+        "translate",
+        &home.path("policy/default.json").display().to_string(),
+    ]);
+    translated["version"] = json!("default-2");
+    let file = home.write("default-2.json", &translated.to_string());
+    home.ok(&["policy", "validate", &file]);
+    let digest = home.json(&["policy", "put", &file])["digest"].clone();
+    home.ok(&["policy", "activate", digest.as_str().unwrap()]);
+    assert_eq!(active(&home), ["default-2"]);
+    let answer = home.json(&["request", &home.example("request")]);
+    assert_eq!(
+        answer["decision"]["decision"], "allow_with_reductions",
+        "{answer:#}"
+    );
+    let again = home.failure(&["policy", "translate", &file]);
+    assert_eq!(again, (1, "POLICY_NOT_TRANSLATABLE".to_owned()));
+}

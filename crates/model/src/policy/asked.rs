@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::Assurance;
 use super::list::{positive_integer, strings};
 use crate::digest::Digest;
 use crate::json::read::{FromJson, ToJson};
@@ -40,6 +41,7 @@ pub struct Asked {
     pub(super) receipts: ReceiptRequirement,
     pub(super) expires_at: Option<UnixTime>,
     pub(super) denials: Vec<&'static str>,
+    pub(super) assurance: Option<Assurance>,
 }
 
 /// A requester with a principal.
@@ -100,6 +102,7 @@ impl Asked {
                 .and_then(Value::as_str)
                 .and_then(UnixTime::parse),
             denials: Vec::new(),
+            assurance: None,
         })
     }
 
@@ -117,6 +120,13 @@ impl Asked {
     #[must_use]
     pub fn denied_for(mut self, reasons: impl IntoIterator<Item = &'static str>) -> Self {
         self.denials.extend(reasons);
+        self
+    }
+
+    /// Says how surely the requester's credential stands for it, which only the host can know.
+    #[must_use]
+    pub const fn with_assurance(mut self, assurance: Assurance) -> Self {
+        self.assurance = Some(assurance);
         self
     }
 

@@ -1,36 +1,36 @@
 //! The evaluation itself.
 
-use std::collections::HashSet;
+use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::approval::{self, ApprovalRule, PresentedApproval, VerifierOutcome};
+use super::approval::{self, ApprovalRule, ApprovedScope, PresentedApproval, VerifierOutcome};
 use super::asked::Asked;
-use super::list::ListPolicy;
+use super::question::Question;
+use super::reasons::hard_reasons;
+use super::ruling::{ItemRuling, Limits, Policy, Ruling, Terms};
 use super::scope::{Division, Settled};
 use super::{Approval, Preflight};
 use crate::canonical::sort_unique;
-use crate::digest::Digest;
 use crate::json::read::ToJson;
-use crate::object::{
-    ApprovalVerification, ContextRequest, DecisionState, PolicyDecision, PreflightStatus,
-    ProtocolObject,
-};
+use crate::object::{ApprovalVerification, DecisionState, PreflightStatus};
 use crate::part::{OnwardDisclosure, ReceiptLevel, ReceiptRequirement, SPEC_VERSION};
-use crate::purpose::PurposeCode;
 use crate::record::{self, Record};
 use crate::refusal::{Code, Refusal};
 use crate::time::{Timestamp, UnixTime};
 use crate::transform::MAX_TRANSFORMS;
 use crate::urn::DecisionId;
 
+/// The most reasons that one decision can carry; those of the policy itself come last.
+const MAX_REASONS: usize = 32;
+
 /// Everything that one evaluation depends on. Equal inputs give equal bytes (spec 9.2).
 #[derive(Debug)]
 pub struct Evaluation<'a> {
     /// The request.
     pub request: &'a Asked,
-    /// The policy snapshot.
-    pub policy: &'a ListPolicy,
+    /// The policy.
+    pub policy: &'a dyn Policy,
     /// The approval that came with it.
     pub approval: &'a PresentedApproval,
     /// How an approval must answer.
@@ -43,8 +43,26 @@ pub struct Evaluation<'a> {
     pub now: UnixTime,
 }
 
+/// A decision, and what binds those who carry it out.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The decision's record.
+    pub record: Record,
+    /// Limits on the claims of each granted predicate, by its name.
+    pub limits: BTreeMap<String, Limits>,
+}
+
 impl Evaluation<'_> {
-    /// Evaluates the request and records the decision.
+    /// Evaluates the request and records the decision, see [`Self::decide`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::decide`].
+    pub fn evaluate(&self) -> Result<Record, Refusal> {
+        self.decide().map(|outcome| outcome.record)
+    }
+
+    /// Evaluates the request, records the decision, and says within which limits it is carried out.
     ///
     /// Precedence: any hard reason denies; else gated scope without a valid approval needs one;
     /// else an empty grant denies; else anything withheld, cut or transformed reduces. The approval
@@ -52,16 +70,17 @@ impl Evaluation<'_> {
     /// what came of it.
     ///
     /// In a denial the denied members repeat the request as it asked, wildcards included; such a
-    /// record is evidence and never becomes a [`VerifiedDecision`].
+    /// record is evidence and never becomes a [`VerifiedDecision`](super::VerifiedDecision).
     ///
     /// # Errors
     ///
     /// [`Code::InvalidRequest`] if nothing else denies a request that departs from its schema,
     /// [`Code::UnsupportedTransform`] if the granted scope needs more transforms than a decision
     /// can carry.
-    pub fn evaluate(&self) -> Result<Record, Refusal> {
-        let selectors = Division::of(&self.request.selectors, &self.policy.selectors);
-        let actions = Division::of(&self.request.actions, &self.policy.actions);
+    pub fn decide(&self) -> Result<Outcome, Refusal> {
+        let ruling = self.ruling();
+        let selectors = Division::of(&self.request.selectors, &ruling.selectors);
+        let actions = Division::of(&self.request.actions, &ruling.actions);
         let verification = self.verify_approval(&selectors, &actions);
         let approval = self
             .presented()
@@ -73,9 +92,62 @@ impl Evaluation<'_> {
             verification,
             approval,
         };
-        let hard = hard_reasons(self);
-        let verdict = self.judge(&scope, hard)?;
-        record::finalize(self.unsigned(&scope, &verdict), DecisionId::PREFIX)
+        let granted = self.granted(&scope, &ruling);
+        let verdict = self.judge(&scope, &ruling, &granted)?;
+        let unsigned = self.unsigned(&scope, &ruling, &verdict);
+        let limits = granted
+            .into_iter()
+            .filter(|_| verdict.state.allows())
+            .map(|(name, ruling)| (name.to_owned(), ruling.limits.clone()));
+        Ok(Outcome {
+            record: record::finalize(unsigned, DecisionId::PREFIX)?,
+            limits: limits.collect(),
+        })
+    }
+
+    /// What the policy says.
+    pub(super) fn ruling(&self) -> Ruling {
+        self.policy.rule(&Question {
+            asked: self.request,
+            approved: self.authentic_scope(),
+            preflight: self.preflight,
+            now: self.now,
+        })
+    }
+
+    /// The scope of an approval of this request under this policy that has not ended and was
+    /// authenticated, whatever it covers.
+    fn authentic_scope(&self) -> Option<&ApprovedScope> {
+        let approval = self.presented()?;
+        let holds =
+            self.check_binding(approval).is_ok() && self.verifier == VerifierOutcome::Authenticated;
+        approval.scope.as_ref().filter(|_| holds)
+    }
+
+    fn check_binding(&self, approval: &Approval) -> Result<(), ApprovalVerification> {
+        if approval.request_digest != self.request.digest
+            || approval.policy_digest != self.terms().snapshot.digest
+        {
+            return Err(ApprovalVerification::BindingInvalid);
+        }
+        let ends = approval.expires_at.as_ref().map(Timestamp::instant);
+        if ends.is_none_or(|ends| ends <= self.now) {
+            return Err(ApprovalVerification::Expired);
+        }
+        Ok(())
+    }
+
+    pub(super) fn terms(&self) -> &Terms {
+        self.policy.terms()
+    }
+
+    /// The answers about the granted predicates.
+    fn granted<'r>(&'r self, scope: &Scope<'_>, ruling: &'r Ruling) -> Granted<'r> {
+        let answered = self.request.selectors.iter().zip(&ruling.selectors);
+        answered
+            .filter(|(name, _)| scope.selectors.granted.contains(&name.as_str()))
+            .map(|(name, ruling)| (name.as_str(), ruling))
+            .collect()
     }
 
     fn presented(&self) -> Option<&Approval> {
@@ -99,14 +171,8 @@ impl Evaluation<'_> {
             PresentedApproval::Malformed => return ApprovalVerification::BindingInvalid,
             PresentedApproval::Approval(approval) => approval,
         };
-        if approval.request_digest != self.request.digest
-            || approval.policy_digest != self.policy.snapshot.digest
-        {
-            return ApprovalVerification::BindingInvalid;
-        }
-        let ends = approval.expires_at.as_ref().map(Timestamp::instant);
-        if ends.is_none_or(|ends| ends <= self.now) {
-            return ApprovalVerification::Expired;
+        if let Err(failure) = self.check_binding(approval) {
+            return failure;
         }
         let is_covered = approval.scope.as_ref().is_some_and(|scope| {
             let (granted, declined) = (&scope.granted_selectors, &scope.declined_selectors);
@@ -128,8 +194,14 @@ impl Evaluation<'_> {
     }
 
     /// Applies the precedence of states.
-    fn judge(&self, scope: &Scope<'_>, mut hard: Vec<&'static str>) -> Result<Verdict, Refusal> {
-        let retention_is_cut = self.request.retention_seconds > self.policy.max_retention_seconds;
+    fn judge(
+        &self,
+        scope: &Scope<'_>,
+        ruling: &Ruling,
+        granted: &Granted<'_>,
+    ) -> Result<Verdict, Refusal> {
+        let mut hard = hard_reasons(self, ruling);
+        let retention_is_cut = self.request.retention_seconds > self.max_retention(ruling);
         let mut transforms = Vec::new();
         let state = if !hard.is_empty() {
             DecisionState::Deny
@@ -150,9 +222,10 @@ impl Evaluation<'_> {
                 );
                 DecisionState::Deny
             } else {
-                transforms = self.transforms(&scope.selectors.granted)?;
-                let is_reduced =
-                    !transforms.is_empty() || self.policy.has_projection(&scope.selectors.granted);
+                transforms = transforms_of(granted)?;
+                let is_reduced = !transforms.is_empty()
+                    || granted.values().any(|ruling| ruling.is_reduced)
+                    || self.onward_is_cut(ruling);
                 if scope.is_withheld() || retention_is_cut || is_reduced {
                     DecisionState::AllowWithReductions
                 } else {
@@ -166,13 +239,19 @@ impl Evaluation<'_> {
             DecisionState::NeedsApproval => approval::reason(scope.verification),
             DecisionState::Deny => None,
         };
-        let reasons = leading
+        let mut reasons: Vec<String> = leading
             .into_iter()
             .chain(scope.selectors.is_withheld.then_some("SELECTORS_WITHHELD"))
             .chain(scope.actions.is_withheld.then_some("ACTIONS_WITHHELD"))
             .chain(retention_is_cut.then_some("RETENTION_REDUCED"))
             .chain(hard)
+            .map(str::to_owned)
             .collect();
+        for reason in &ruling.reasons {
+            if reasons.len() < MAX_REASONS && !reasons.iter().any(|it| it == reason.as_str()) {
+                reasons.push(reason.as_str().to_owned());
+            }
+        }
         Ok(Verdict {
             state,
             reasons,
@@ -180,36 +259,36 @@ impl Evaluation<'_> {
         })
     }
 
-    /// The transforms of the granted predicates, sorted.
-    fn transforms(&self, granted: &[&str]) -> Result<Vec<String>, Refusal> {
-        let of_granted = granted
-            .iter()
-            .filter_map(|name| self.policy.transforms.get(*name));
-        let texts = of_granted
-            .flatten()
-            .map(|transform| transform.as_str().to_owned());
-        let transforms = sort_unique(texts);
-        if transforms.len() > MAX_TRANSFORMS {
-            return Err(Code::UnsupportedTransform.into());
-        }
-        Ok(transforms)
+    /// The longest retention that the policy allows, in seconds.
+    fn max_retention(&self, ruling: &Ruling) -> u64 {
+        let longest = self.terms().max_retention_seconds;
+        let limit = ruling.max_retention_seconds;
+        limit.map_or(longest, |limit| limit.min(longest))
     }
 
-    fn unsigned(&self, scope: &Scope<'_>, verdict: &Verdict) -> Value {
+    fn onward_is_cut(&self, ruling: &Ruling) -> bool {
+        let recipient = self.request.recipient.as_ref();
+        let asked = recipient.and_then(|recipient| recipient.onward_disclosure.as_deref());
+        ruling.forbids_onward_disclosure
+            && asked.is_some_and(|asked| asked != OnwardDisclosure::Forbidden.as_str())
+    }
+
+    fn unsigned(&self, scope: &Scope<'_>, ruling: &Ruling, verdict: &Verdict) -> Value {
+        let terms = self.terms();
         let allows = verdict.state.allows();
         let seconds = self
             .request
             .retention_seconds
-            .min(self.policy.max_retention_seconds);
+            .min(self.max_retention(ruling));
         json!({
             "spec_version": SPEC_VERSION,
             "type": "policy_decision",
             "created_at": self.now.to_string(),
-            "issuer": self.policy.issuer.to_json(),
+            "issuer": terms.issuer.to_json(),
             "request_ref": self.request.request_ref(),
             "request_digest": self.request.digest.to_json(),
             "decision": verdict.state.as_str(),
-            "policy_snapshot": self.policy.snapshot.to_json(),
+            "policy_snapshot": terms.snapshot.to_json(),
             "granted_selectors": as_selectors(scope.selectors.granted_in(verdict.state)),
             "denied_selectors":
                 as_selectors(scope.selectors.denied_in(verdict.state, &self.request.selectors)),
@@ -217,12 +296,12 @@ impl Evaluation<'_> {
             "denied_actions": scope.actions.denied_in(verdict.state, &self.request.actions),
             "transform_requirements": verdict.transforms,
             "bundle_instructions":
-                self.policy.instructions.iter().map(ToJson::to_json).collect::<Value>(),
+                terms.instructions.iter().map(ToJson::to_json).collect::<Value>(),
             "retention": {
-                "mode": self.policy.retention_mode.as_str(),
+                "mode": terms.retention_mode.as_str(),
                 "max_seconds": if allows { seconds } else { 0 },
             },
-            "onward_disclosure": self.onward_disclosure(allows),
+            "onward_disclosure": self.onward_disclosure(allows, ruling),
             "receipt_requirement": self.receipt_requirement().to_json(),
             "receipt_preflight": {
                 "required": self.receipt_requirement().required,
@@ -235,24 +314,24 @@ impl Evaluation<'_> {
         })
     }
 
-    fn onward_disclosure(&self, allows: bool) -> &str {
+    fn onward_disclosure(&self, allows: bool, ruling: &Ruling) -> &str {
         self.request
             .recipient
             .as_ref()
-            .filter(|_| allows)
+            .filter(|_| allows && !ruling.forbids_onward_disclosure)
             .and_then(|recipient| recipient.onward_disclosure.as_deref())
             .unwrap_or(OnwardDisclosure::Forbidden.as_str())
     }
 
     fn receipt_requirement(&self) -> ReceiptRequirement {
         let asked = self.request.receipts.level;
-        if asked == ReceiptLevel::None && self.policy.requires_receipts {
+        if asked == ReceiptLevel::None && self.terms().requires_receipts {
             return ReceiptRequirement::new(ReceiptLevel::Operation);
         }
         ReceiptRequirement::new(asked)
     }
 
-    fn preflight_status(&self) -> PreflightStatus {
+    pub(super) fn preflight_status(&self) -> PreflightStatus {
         match (self.receipt_requirement().required, self.preflight) {
             (false, _) => PreflightStatus::NotRequired,
             (true, Preflight::Available) => PreflightStatus::Available,
@@ -265,7 +344,7 @@ impl Evaluation<'_> {
         let Some(request_ends) = self.request.expires_at else {
             return self.now;
         };
-        let policy_ends = self.now.plus_seconds(self.policy.decision_ttl_seconds);
+        let policy_ends = self.now.plus_seconds(self.terms().decision_ttl_seconds);
         let approval_ends = approval
             .and_then(|approval| approval.expires_at.as_ref())
             .map_or(request_ends, Timestamp::instant);
@@ -288,10 +367,25 @@ impl Scope<'_> {
     }
 }
 
+/// The answers about the granted predicates, by their names.
+type Granted<'a> = BTreeMap<&'a str, &'a ItemRuling>;
+
 struct Verdict {
     state: DecisionState,
-    reasons: Vec<&'static str>,
+    reasons: Vec<String>,
     transforms: Vec<String>,
+}
+
+/// The transforms of the granted predicates, sorted.
+fn transforms_of(granted: &Granted<'_>) -> Result<Vec<String>, Refusal> {
+    let all = granted
+        .values()
+        .flat_map(|ruling| &ruling.limits.transforms);
+    let transforms = sort_unique(all.map(|transform| transform.as_str().to_owned()));
+    if transforms.len() > MAX_TRANSFORMS {
+        return Err(Code::UnsupportedTransform.into());
+    }
+    Ok(transforms)
 }
 
 fn as_selectors(names: Vec<&str>) -> Value {
@@ -299,173 +393,4 @@ fn as_selectors(names: Vec<&str>) -> Value {
         .into_iter()
         .map(|name| json!({"predicate": name}))
         .collect()
-}
-
-/// The reasons that deny whatever is asked for, in the order in which they are recorded.
-fn hard_reasons(evaluation: &Evaluation<'_>) -> Vec<&'static str> {
-    let (request, policy) = (evaluation.request, evaluation.policy);
-    let of_the_host = request.denials.iter().map(|reason| (true, *reason));
-    let reasons = of_the_host
-        .chain([
-            (!request.is_supported, "UNSUPPORTED_REQUEST"),
-            (request.id.is_none(), "REQUEST_ID_MISSING"),
-            (request.subject.is_none(), "SUBJECT_MISSING"),
-        ])
-        .chain(requester_reasons(request, policy))
-        .chain(recipient_reasons(request, policy))
-        .chain(purpose_reasons(request, policy))
-        .chain([
-            (
-                !policy.tasks.contains(&request.task_kind),
-                "TASK_NOT_ALLOWED",
-            ),
-            (
-                request
-                    .expires_at
-                    .is_some_and(|ends| ends <= evaluation.now),
-                "REQUEST_EXPIRED",
-            ),
-            (request.expires_at.is_none(), "REQUEST_EXPIRY_INVALID"),
-            (
-                request.retention_mode != policy.retention_mode.as_str(),
-                "RETENTION_MODE_NOT_ALLOWED",
-            ),
-            (policy.is_rate_limited, "RATE_LIMIT_EXCEEDED"),
-            (policy.is_anomalous, "ANOMALY_STATE_BLOCKED"),
-            (request.selectors.is_empty(), "SELECTORS_EMPTY"),
-            (request.actions.is_empty(), "ACTIONS_EMPTY"),
-            (
-                has_wildcard(&request.selectors),
-                "SELECTOR_WILDCARD_NOT_ALLOWED",
-            ),
-            (
-                has_wildcard(&request.actions),
-                "ACTION_WILDCARD_NOT_ALLOWED",
-            ),
-            (
-                evaluation.preflight_status() == PreflightStatus::Unavailable,
-                "RECEIPT_PREFLIGHT_FAILED",
-            ),
-        ]);
-    reasons
-        .filter(|(applies, _)| *applies)
-        .map(|(_, reason)| reason)
-        .collect()
-}
-
-fn requester_reasons(request: &Asked, policy: &ListPolicy) -> Vec<(bool, &'static str)> {
-    let Some(requester) = &request.requester else {
-        return vec![(true, "REQUESTER_UNAUTHENTICATED")];
-    };
-    let method = requester.authenticated_by.as_ref();
-    let is_authenticated = method.is_some_and(|method| {
-        !method.eq_ignore_ascii_case("none") && !method.eq_ignore_ascii_case("anonymous")
-    });
-    let methods = policy.authentication_methods.as_ref();
-    vec![
-        (!is_authenticated, "REQUESTER_UNAUTHENTICATED"),
-        (
-            !is_listed(&policy.subjects, request.subject.as_ref()),
-            "SUBJECT_NOT_AUTHORIZED",
-        ),
-        (
-            !policy.requesters.contains(&requester.principal),
-            "REQUESTER_NOT_AUTHORIZED",
-        ),
-        (
-            !is_listed(&policy.clients, requester.client_instance.as_ref()),
-            "CLIENT_NOT_AUTHORIZED",
-        ),
-        (
-            methods.is_some_and(|methods| !is_listed(methods, method)),
-            "AUTHENTICATION_METHOD_NOT_ALLOWED",
-        ),
-    ]
-}
-
-fn recipient_reasons(request: &Asked, policy: &ListPolicy) -> Vec<(bool, &'static str)> {
-    let Some(recipient) = &request.recipient else {
-        return vec![(true, "RECIPIENT_AMBIGUOUS")];
-    };
-    let onward = recipient.onward_disclosure.as_ref();
-    vec![
-        (
-            !policy.recipients.contains(&recipient.principal),
-            "RECIPIENT_NOT_AUTHORIZED",
-        ),
-        (
-            !is_listed(&policy.onward_disclosure, onward),
-            "ONWARD_DISCLOSURE_NOT_ALLOWED",
-        ),
-    ]
-}
-
-fn purpose_reasons(request: &Asked, policy: &ListPolicy) -> [(bool, &'static str); 4] {
-    let code = request.purpose_code.as_deref();
-    let is_valid = code.is_some_and(|code| PurposeCode::new(code).is_some());
-    let is_allowed = code.is_some_and(|code| policy.purpose_codes.contains(code));
-    [
-        (code.is_none(), "PURPOSE_CODE_MISSING"),
-        (code.is_some() && !is_valid, "PURPOSE_CODE_INVALID"),
-        (is_valid && !is_allowed, "PURPOSE_CODE_NOT_ALLOWED"),
-        (!request.has_valid_purpose, "PURPOSE_INVALID"),
-    ]
-}
-
-fn is_listed(list: &HashSet<String>, value: Option<&String>) -> bool {
-    value.is_some_and(|value| list.contains(value))
-}
-
-fn has_wildcard(scope: &[String]) -> bool {
-    scope.iter().any(|name| name == "*")
-}
-
-/// A decision whose record holds and that belongs to one exact request.
-///
-/// Only [`VerifiedDecision::verify`] makes one, and issuing accepts nothing else.
-#[derive(Clone, Debug)]
-pub struct VerifiedDecision {
-    decision: PolicyDecision,
-    digest: Digest,
-}
-
-impl VerifiedDecision {
-    /// Verifies a decision's record and its binding to `request`.
-    ///
-    /// # Errors
-    ///
-    /// [`Code::InvalidRecordIntegrity`] or [`Code::RecordIntegrityMismatch`] for the record,
-    /// [`Code::InvalidPolicyDecision`] if it departs from its closed schema,
-    /// [`Code::DecisionRequestMismatch`] if it is bound to another request, or to none.
-    pub fn verify(decision: &Value, request: &ContextRequest) -> Result<Self, Refusal> {
-        let digest = record::verify(decision, DecisionId::PREFIX)?;
-        let decision = PolicyDecision::read(decision)?;
-        let request_digest = Digest::of_json(&request.to_json());
-        if decision.request_digest != Some(request_digest) || decision.request_ref != request.id {
-            return Err(Code::DecisionRequestMismatch.into());
-        }
-        Ok(Self { decision, digest })
-    }
-
-    /// Checks that the decision was made under this policy (spec 7.4).
-    ///
-    /// # Errors
-    ///
-    /// [`Code::DecisionPolicyMismatch`] otherwise.
-    pub fn check_policy(&self, policy: &ListPolicy) -> Result<(), Refusal> {
-        if self.decision.policy_snapshot == *policy.snapshot() {
-            return Ok(());
-        }
-        Err(Code::DecisionPolicyMismatch.into())
-    }
-
-    /// The decision.
-    pub const fn decision(&self) -> &PolicyDecision {
-        &self.decision
-    }
-
-    /// The digest of its contents, which bundles and receipts refer to.
-    pub const fn digest(&self) -> Digest {
-        self.digest
-    }
 }

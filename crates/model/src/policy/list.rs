@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
+use super::ruling::Terms;
 use crate::digest::Digest;
 use crate::json::MAX_SAFE_INTEGER;
 use crate::json::read::FromJson;
@@ -25,8 +26,7 @@ const MAX_INSTRUCTIONS: usize = 32;
 /// by the digest and have no effect.
 #[derive(Clone)]
 pub struct ListPolicy {
-    pub(super) snapshot: PolicySnapshot,
-    pub(super) issuer: Issuer,
+    pub(super) terms: Terms,
     pub(super) subjects: HashSet<String>,
     pub(super) requesters: HashSet<String>,
     pub(super) clients: HashSet<String>,
@@ -37,12 +37,7 @@ pub struct ListPolicy {
     pub(super) tasks: HashSet<String>,
     pub(super) selectors: Gate,
     pub(super) actions: Gate,
-    pub(super) retention_mode: RetentionMode,
-    pub(super) max_retention_seconds: u64,
-    pub(super) decision_ttl_seconds: u64,
-    pub(super) requires_receipts: bool,
     pub(super) transforms: HashMap<String, Vec<Transform>>,
-    pub(super) instructions: Vec<Text<1, 500>>,
     pub(super) is_rate_limited: bool,
     pub(super) is_anomalous: bool,
     /// Predicates whose values leave in a form that the decision's own grammar cannot state.
@@ -93,9 +88,8 @@ impl ListPolicy {
             ));
         }
         let (retention_mode, max_retention_seconds) = members.maximum_retention()?;
-        Ok(Self {
-            snapshot,
-            issuer: members.issuer()?,
+        let issuer = members.issuer()?;
+        let mut policy = Self {
             subjects: members.list("allowed_subjects")?,
             requesters: members.list("allowed_requesters")?,
             clients: members.list("allowed_clients")?,
@@ -108,35 +102,37 @@ impl ListPolicy {
             tasks: members.list("allowed_tasks")?,
             selectors,
             actions: members.gate("allowed_actions", "approval_required_actions")?,
-            retention_mode,
-            max_retention_seconds,
-            decision_ttl_seconds: match members.get("decision_ttl_seconds") {
-                Some(seconds) => positive_integer(seconds, "decision_ttl_seconds")?,
-                None => DEFAULT_DECISION_TTL_SECONDS,
+            terms: Terms {
+                snapshot,
+                issuer,
+                retention_mode,
+                max_retention_seconds,
+                decision_ttl_seconds: match members.get("decision_ttl_seconds") {
+                    Some(seconds) => positive_integer(seconds, "decision_ttl_seconds")?,
+                    None => DEFAULT_DECISION_TTL_SECONDS,
+                },
+                requires_receipts: members.flag("require_receipts")?,
+                instructions: Vec::new(),
             },
-            requires_receipts: members.flag("require_receipts")?,
             transforms: members.transforms()?,
-            instructions: members.instructions()?,
             is_rate_limited: members.get("rate_limit_ok") == Some(&Value::Bool(false)),
             is_anomalous: members
                 .get("anomaly_state")
                 .is_some_and(|state| is_truthy(state) && state != "normal"),
             projected,
-        })
+        };
+        policy.terms.instructions = members.instructions()?;
+        Ok(policy)
     }
 
     /// The version and digest of this document.
     pub const fn snapshot(&self) -> &PolicySnapshot {
-        &self.snapshot
+        &self.terms.snapshot
     }
 
     /// The policy engine that decides by this document.
     pub const fn issuer(&self) -> &Issuer {
-        &self.issuer
-    }
-
-    pub(super) fn has_projection(&self, granted: &[&str]) -> bool {
-        granted.iter().any(|name| self.projected.contains(*name))
+        &self.terms.issuer
     }
 }
 

@@ -1,7 +1,7 @@
 //! Requested scope, as an approval surface shows it (spec 9.3).
 
+use super::Evaluation;
 use super::scope::Division;
-use super::{Asked, Snapshot};
 
 /// What a policy does with the parts of one kind of requested scope, in request order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,19 +25,12 @@ impl Treatment {
     }
 }
 
-impl Snapshot {
-    /// What this policy does with the requested selectors.
-    pub fn treat_selectors(&self, asked: &Asked) -> Treatment {
-        Treatment::of(&Division::of(&asked.selectors, &self.policy().selectors))
-    }
-
-    /// What this policy does with the requested actions.
-    pub fn treat_actions(&self, asked: &Asked) -> Treatment {
-        Treatment::of(&Division::of(&asked.actions, &self.policy().actions))
-    }
-
-    /// How long a decision holds, in seconds.
-    pub const fn decision_ttl_seconds(&self) -> u64 {
-        self.policy().decision_ttl_seconds
+impl Evaluation<'_> {
+    /// What the policy does with the requested selectors, and with the requested actions.
+    pub fn treatments(&self) -> (Treatment, Treatment) {
+        let ruling = self.ruling();
+        let selectors = Division::of(&self.request.selectors, &ruling.selectors);
+        let actions = Division::of(&self.request.actions, &ruling.actions);
+        (Treatment::of(&selectors), Treatment::of(&actions))
     }
 }

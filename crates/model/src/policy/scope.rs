@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::approval::ApprovalRule;
-use super::list::Gate;
+use super::ruling::{Access, ItemRuling};
 use crate::object::DecisionState;
 
 /// One kind of requested scope (selectors or actions), in request order within each group.
@@ -18,15 +18,14 @@ pub(super) struct Division<'a> {
 }
 
 impl<'a> Division<'a> {
-    pub(super) fn of(requested: &'a [String], gate: &Gate) -> Self {
+    /// Divides requested scope by the answers about it; what has no answer is denied.
+    pub(super) fn of(requested: &'a [String], rulings: &[ItemRuling]) -> Self {
         let mut division = Self::default();
-        for name in requested {
-            let group = if gate.ordinary.contains(name) {
-                &mut division.ordinary
-            } else if gate.gated.contains(name) {
-                &mut division.gated
-            } else {
-                &mut division.outside
+        for (index, name) in requested.iter().enumerate() {
+            let group = match rulings.get(index).map(|ruling| ruling.access) {
+                Some(Access::Granted) => &mut division.ordinary,
+                Some(Access::Gated) => &mut division.gated,
+                Some(Access::Denied) | None => &mut division.outside,
             };
             group.push(name);
         }

@@ -1,18 +1,19 @@
-//! The production policy snapshot: a list-style policy and everything it is read with.
+//! The production policy snapshot: a policy in one of two forms, and everything it is read with.
 
 use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::ListPolicy;
+use super::registry::{
+    Approver, RegisteredClient, RegisteredPredicate, RequestLimits, ResolveLimits,
+};
+use super::{CedarDocument, CedarForm, Limits, ListPolicy};
 use crate::digest::Digest;
-use crate::grant::{ProjectionStep, ResolveRule};
-use crate::json::read::{FromJson, Nullable, choice, constant, object};
-use crate::list::{Dictionary, List, UniqueList};
-use crate::object::ClaimStatus;
-use crate::part::{Label, PolicySnapshot, Trust};
+use crate::json::read::{Expected, FromJson, Mismatch, Nullable, constant, object};
+use crate::list::{Dictionary, List};
+use crate::part::PolicySnapshot;
 use crate::refusal::{Code, Refusal};
-use crate::scalar::{AnyJson, Bounded, Confidence, Name, Predicate, Reference, Text};
+use crate::scalar::{AnyJson, Predicate, Reference, Text};
 use crate::time::{Timestamp, UnixTime};
 
 /// The most entries of each registry.
@@ -47,78 +48,6 @@ constant! {
     pub struct SnapshotVersion = 1;
 }
 
-choice! {
-    /// How surely a credential stands for its principal, weakest first.
-    pub enum Assurance {
-        /// The identity was claimed, and little checked.
-        Low = "low",
-        /// It was checked when the credential was given out.
-        Substantial = "substantial",
-        /// And the credential is held in hardware or proved by more than one factor.
-        High = "high",
-    }
-}
-
-object! {
-    /// A predicate that this tenant knows.
-    pub struct RegisteredPredicate {
-        /// The datatype of its values.
-        datatype: Name,
-        /// How private its values are; restricted unless stated.
-        label: Option<Label>,
-    }
-}
-
-object! {
-    /// Which claims of a predicate may be resolved. What is missing has its default.
-    pub struct ResolveLimits {
-        /// The highest sensitivity; by default the predicate's label.
-        max_label: Option<Label>,
-        /// The lowest trust in a source; by default untrusted.
-        min_trust: Option<Trust>,
-        /// The lowest confidence; by default 0.
-        min_confidence: Option<Confidence>,
-        /// The statuses; by default asserted, derived and disputed.
-        statuses: Option<UniqueList<ClaimStatus, 1, 5>>,
-        /// Further projections; by default none.
-        projections: Option<UniqueList<ProjectionStep, 0, 2>>,
-    }
-}
-
-object! {
-    /// A client instance, and who may act through it.
-    pub struct RegisteredClient {
-        /// The client instance, as its credential names it.
-        client_instance: Reference,
-        /// The principals that it acts for.
-        principals: UniqueList<Reference, 1, 64>,
-    }
-}
-
-object! {
-    /// A person who may approve gated scope.
-    pub struct Approver {
-        /// The person.
-        principal: Reference,
-        /// The subjects for whom.
-        subjects: UniqueList<Reference, 1, 256>,
-    }
-}
-
-object! {
-    /// Limits of a single request. What is missing does not limit.
-    pub struct RequestLimits {
-        /// The most selectors.
-        max_selectors: Option<Bounded<1, 64>>,
-        /// The most actions.
-        max_actions: Option<Bounded<1, 64>>,
-        /// The longest time from the evaluation to the request's end, in seconds.
-        max_lifetime_seconds: Option<Bounded<1, 31_536_000>>,
-        /// The lowest assurance of the requester's credential.
-        min_assurance: Option<Assurance>,
-    }
-}
-
 object! {
     /// The document as a whole.
     pub struct SnapshotDocument {
@@ -126,8 +55,10 @@ object! {
         snapshot_version: SnapshotVersion,
         /// The version that the tenant gives it, 1 to 240 characters.
         version: Text<1, 240>,
-        /// The list-style policy.
-        policy: AnyJson,
+        /// The list-style policy; this or `cedar`.
+        policy: Option<AnyJson>,
+        /// The policy in Cedar; this or `policy`.
+        cedar: Option<CedarDocument>,
         /// The predicate registry.
         predicates: Dictionary<Predicate, RegisteredPredicate, 0, MAX_ENTRIES>,
         /// Limits on what may be resolved, for predicates that depart from the defaults.
@@ -143,13 +74,32 @@ object! {
         /// When it stops being usable; null for never.
         expires_at: Nullable<Timestamp>,
     }
+    check = SnapshotDocument::has_one_policy;
+}
+
+impl SnapshotDocument {
+    fn has_one_policy(&self) -> Result<(), Mismatch> {
+        if self.policy.is_some() != self.cedar.is_some() {
+            return Ok(());
+        }
+        Err(Expected::Rule("expected either a list-style policy or one in Cedar").into())
+    }
+}
+
+/// The forms of a policy. The documents differ; what evaluates them is the same.
+#[derive(Clone, Debug)]
+pub enum PolicyForm {
+    /// What is allowed by name.
+    List(Box<ListPolicy>),
+    /// Texts in Cedar, which nobody has read yet.
+    Cedar(Box<CedarForm>),
 }
 
 /// A policy snapshot whose parts agree with each other. Only [`Snapshot::read`] makes one.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    document: SnapshotDocument,
-    policy: ListPolicy,
+    pub(super) document: SnapshotDocument,
+    policy: PolicyForm,
 }
 
 impl Snapshot {
@@ -186,24 +136,52 @@ impl Snapshot {
                 "recipient_keys",
             ));
         }
-        check_policy_members(&document.policy.0)?;
         let snapshot = PolicySnapshot {
             version: document.version.clone(),
             digest: Digest::of_json(value),
         };
-        let policy = ListPolicy::within(&document.policy.0, snapshot, projected(&document))
-            .map_err(|refusal| Refusal::at(refusal.code(), under_policy(&refusal)))?;
+        let policy = match (&document.policy, &document.cedar) {
+            (Some(policy), None) => {
+                check_policy_members(&policy.0)?;
+                let policy = ListPolicy::within(&policy.0, snapshot, projected(&document))
+                    .map_err(|refusal| Refusal::at(refusal.code(), under_policy(&refusal)))?;
+                PolicyForm::List(Box::new(policy))
+            }
+            (None, Some(cedar)) => {
+                PolicyForm::Cedar(Box::new(CedarForm::new(cedar.clone(), snapshot)?))
+            }
+            (Some(_), Some(_)) | (None, None) => return Err(Code::InvalidPolicy.into()),
+        };
         Ok(Self { document, policy })
     }
 
     /// The version and digest of the whole document.
-    pub const fn identity(&self) -> &PolicySnapshot {
-        self.policy.snapshot()
+    pub fn identity(&self) -> &PolicySnapshot {
+        match &self.policy {
+            PolicyForm::List(policy) => policy.snapshot(),
+            PolicyForm::Cedar(form) => &form.terms().snapshot,
+        }
     }
 
-    /// The list-style policy.
-    pub const fn policy(&self) -> &ListPolicy {
+    /// The policy, in the form that the document has.
+    pub const fn policy(&self) -> &PolicyForm {
         &self.policy
+    }
+
+    /// The predicates that the tenant knows.
+    pub fn predicates(&self) -> impl Iterator<Item = (&Predicate, &RegisteredPredicate)> {
+        self.document.predicates.iter()
+    }
+
+    /// The registered clients.
+    pub fn clients(&self) -> &[RegisteredClient] {
+        &self.document.clients
+    }
+
+    /// Whether claims of a predicate leave in a form that no transform states.
+    pub fn is_projected(&self, predicate: &Predicate) -> bool {
+        let limits = self.document.resolve.get(predicate);
+        limits.is_some_and(has_projection)
     }
 
     /// The limits of a single request.
@@ -233,52 +211,12 @@ impl Snapshot {
         })
     }
 
-    /// How claims of a granted predicate may be resolved; `None` if it is not registered.
-    pub fn resolve_rule(&self, predicate: &Predicate) -> Option<ResolveRule> {
-        let registered = self.document.predicates.get(predicate)?;
-        let limits = self.document.resolve.get(predicate);
-        let transforms = self.policy.transforms.get(predicate.as_str());
-        let mut distinct = Vec::new();
-        for transform in transforms.into_iter().flatten() {
-            if !distinct.contains(transform) {
-                distinct.push(transform.clone());
-            }
-        }
-        let statuses = limits.and_then(|limits| limits.statuses.clone());
-        Some(ResolveRule {
-            predicate: predicate.clone(),
-            max_label: limits
-                .and_then(|limits| limits.max_label)
-                .or(registered.label)
-                .unwrap_or(Label::Restricted),
-            min_trust: limits
-                .and_then(|limits| limits.min_trust)
-                .unwrap_or(Trust::Untrusted),
-            min_confidence: match limits.and_then(|limits| limits.min_confidence) {
-                Some(confidence) => confidence,
-                None => Confidence::new(0.0)?,
-            },
-            statuses: match statuses {
-                Some(statuses) => statuses,
-                None => UniqueList::new(DEFAULT_STATUSES.to_vec())?,
-            },
-            transforms: UniqueList::new(distinct)?,
-            projections: match limits.and_then(|limits| limits.projections.clone()) {
-                Some(projections) => projections,
-                None => UniqueList::new(Vec::new())?,
-            },
-        })
-    }
-
     fn check_registries(&self) -> Result<(), Refusal> {
-        let selectors = &self.policy.selectors;
-        let named = selectors.ordinary.iter().chain(&selectors.gated);
-        let limited = self.document.resolve.keys().map(Predicate::as_str);
-        let are_known = named
-            .map(String::as_str)
-            .chain(limited)
-            .all(|name| self.document.predicates.contains_key(name));
-        if !are_known {
+        let limited = self.document.resolve.keys();
+        if !limited
+            .clone()
+            .all(|name| self.document.predicates.contains_key(name))
+        {
             return Err(Refusal::at_member(Code::InvalidPolicy, "predicates"));
         }
         let mut clients = HashSet::new();
@@ -287,30 +225,35 @@ impl Snapshot {
                 return Err(Refusal::at_member(Code::InvalidPolicy, "clients"));
             }
         }
-        let allowed = &self.policy.clients;
-        if !allowed
-            .iter()
-            .all(|client| clients.contains(client.as_str()))
-        {
+        match &self.policy {
+            PolicyForm::List(policy) => self.check_lists(policy, &clients),
+            PolicyForm::Cedar(form) => form.check_entities(),
+        }
+    }
+
+    fn check_lists(&self, policy: &ListPolicy, clients: &HashSet<&str>) -> Result<(), Refusal> {
+        let selectors = &policy.selectors;
+        let mut named = selectors.ordinary.iter().chain(&selectors.gated);
+        if !named.all(|name| self.document.predicates.contains_key(name.as_str())) {
+            return Err(Refusal::at_member(Code::InvalidPolicy, "predicates"));
+        }
+        let mut allowed = policy.clients.iter();
+        if !allowed.all(|client| clients.contains(client.as_str())) {
             return Err(Refusal::at_member(Code::InvalidPolicy, "clients"));
         }
-        let has_rules = self
-            .document
-            .predicates
-            .keys()
-            .all(|predicate| self.resolve_rule(predicate).is_some());
+        let has_rules = self.document.predicates.keys().all(|predicate| {
+            let limits = Limits {
+                transforms: policy.transforms_of(predicate.as_str()),
+                ..Limits::default()
+            };
+            self.resolve_rule(predicate, &limits).is_some()
+        });
         if !has_rules {
             return Err(Refusal::at_member(Code::UnsupportedTransform, "policy"));
         }
         Ok(())
     }
 }
-
-const DEFAULT_STATUSES: [ClaimStatus; 3] = [
-    ClaimStatus::Asserted,
-    ClaimStatus::Derived,
-    ClaimStatus::Disputed,
-];
 
 /// Only an empty object registers nothing.
 fn registers(keys: &AnyJson) -> bool {
@@ -337,13 +280,12 @@ fn under_policy(refusal: &Refusal) -> crate::refusal::Place {
         .under_member("policy")
 }
 
+fn has_projection(limits: &ResolveLimits) -> bool {
+    let projections = limits.projections.as_ref();
+    projections.is_some_and(|projections| !projections.is_empty())
+}
+
 fn projected(document: &SnapshotDocument) -> HashSet<String> {
-    let has_projection = |limits: &ResolveLimits| {
-        limits
-            .projections
-            .as_ref()
-            .is_some_and(|projections| !projections.is_empty())
-    };
     let limits = document.resolve.iter();
     limits
         .filter(|(_, limits)| has_projection(limits))
@@ -356,6 +298,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::grant::ProjectionStep;
+    use crate::part::{Label, Trust};
+    use crate::policy::limits::DEFAULT_STATUSES;
 
     fn document() -> Value {
         json!({
@@ -443,7 +388,17 @@ mod tests {
     #[test]
     fn resolve_rules_have_defaults() {
         let predicate = Predicate::new("delivery_date").unwrap();
-        let rule = |value: &Value| Snapshot::read(value).unwrap().resolve_rule(&predicate);
+        let rule = |value: &Value| {
+            let snapshot = Snapshot::read(value).unwrap();
+            let limits = Limits {
+                transforms: match snapshot.policy() {
+                    PolicyForm::List(policy) => policy.transforms_of(predicate.as_str()),
+                    PolicyForm::Cedar(_) => Vec::new(),
+                },
+                ..Limits::default()
+            };
+            snapshot.resolve_rule(&predicate, &limits)
+        };
         let mut value = document();
         let default = rule(&value).unwrap();
         assert_eq!(default.max_label, Label::Private);

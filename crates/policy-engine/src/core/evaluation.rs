@@ -1,12 +1,16 @@
 //! The evaluation of one request: a pure function of what is recorded (spec 9.2).
 
+use std::collections::BTreeMap;
+
 use cl_model::object::{DecisionState, PolicyDecision, ProtocolObject};
 use cl_model::policy::{
-    ApprovalRule, Asked, Evaluation, Preflight, PresentedApproval, Snapshot, VerifierOutcome,
+    ApprovalRule, Asked, Evaluation, Limits, Preflight, PresentedApproval, Treatment,
+    VerifierOutcome,
 };
 use cl_model::record::Record;
 use cl_model::refusal::Refusal;
 use cl_model::time::UnixTime;
+use cl_policy_cedar::CompiledSnapshot;
 
 use super::answer::Approved;
 use super::facts::Facts;
@@ -20,7 +24,7 @@ pub struct Inputs<'a> {
     /// Who sent it.
     pub facts: &'a Facts,
     /// The policy in force.
-    pub snapshot: &'a Snapshot,
+    pub snapshot: &'a CompiledSnapshot,
     /// The approval that came with it, verified when it was taken.
     pub approved: Option<&'a Approved>,
     /// What the receipt preflight found.
@@ -36,6 +40,8 @@ pub struct Decided {
     pub record: Record,
     /// What it says.
     pub decision: PolicyDecision,
+    /// Limits on the claims of each granted predicate.
+    pub limits: BTreeMap<String, Limits>,
 }
 
 impl Decided {
@@ -49,81 +55,67 @@ impl Inputs<'_> {
     /// Evaluates the request.
     pub fn decide(&self) -> Result<Decided, Refusal> {
         let asked = self.asked();
-        let (approval, verifier) = match self.approved {
+        let (approval, verifier) = self.presented();
+        let outcome = self.evaluation(&asked, &approval, verifier).decide()?;
+        Ok(Decided {
+            decision: PolicyDecision::read(outcome.record.value())?,
+            record: outcome.record,
+            limits: outcome.limits,
+        })
+    }
+
+    /// What the policy does with the requested selectors and actions.
+    pub fn treatments(&self) -> (Treatment, Treatment) {
+        let asked = self.asked();
+        let (approval, verifier) = self.presented();
+        self.evaluation(&asked, &approval, verifier).treatments()
+    }
+
+    fn presented(&self) -> (PresentedApproval, VerifierOutcome) {
+        match self.approved {
             None => (PresentedApproval::None, VerifierOutcome::Absent),
             Some(approved) => {
                 let approval = Box::new(approved.approval().clone());
                 let approval = PresentedApproval::Approval(approval);
                 (approval, VerifierOutcome::Authenticated)
             }
-        };
-        let record = Evaluation {
-            request: &asked,
+        }
+    }
+
+    fn evaluation<'e>(
+        &'e self,
+        asked: &'e Asked,
+        approval: &'e PresentedApproval,
+        verifier: VerifierOutcome,
+    ) -> Evaluation<'e> {
+        Evaluation {
+            request: asked,
             policy: self.snapshot.policy(),
-            approval: &approval,
+            approval,
             approval_rule: ApprovalRule::GrantOrDecline,
             verifier,
             preflight: self.preflight,
             now: self.now,
         }
-        .evaluate()?;
-        let decision = PolicyDecision::read(record.value())?;
-        Ok(Decided { record, decision })
     }
 
-    /// The request, with the reasons to deny it that lie outside the list-style policy.
+    /// The request, with the reasons to deny it that lie outside the policy.
     fn asked(&self) -> Asked {
-        let (facts, snapshot) = (self.facts, self.snapshot);
+        let facts = self.facts;
         let request = &self.request.request;
-        let limits = snapshot.limits();
-        let is_over = |limit: Option<i64>, count: usize| {
-            limit.is_some_and(|limit| i64::try_from(count).map_or(true, |count| count > limit))
-        };
-        let latest_end = limits
-            .max_lifetime_seconds
-            .map(|seconds| self.now.plus_seconds(seconds.get().unsigned_abs()));
-        let reasons = [
-            (!facts.agree_with(request), "REQUESTER_FACTS_MISMATCH"),
-            (
-                !snapshot.is_registered(&facts.client_instance, &facts.principal),
-                "CLIENT_NOT_REGISTERED",
-            ),
-            (
-                limits
-                    .min_assurance
-                    .is_some_and(|lowest| facts.assurance < lowest),
-                "ASSURANCE_TOO_LOW",
-            ),
-            (snapshot.is_expired(self.now), "POLICY_SNAPSHOT_EXPIRED"),
-            (
-                is_over(
-                    limits.max_selectors.map(|limit| limit.get()),
-                    request.selectors.len(),
-                ),
-                "SELECTOR_LIMIT_EXCEEDED",
-            ),
-            (
-                is_over(
-                    limits.max_actions.map(|limit| limit.get()),
-                    request.requested_actions.len(),
-                ),
-                "ACTION_LIMIT_EXCEEDED",
-            ),
-            (
-                latest_end.is_some_and(|latest| request.expires_at.instant() > latest),
-                "REQUEST_LIFETIME_EXCEEDED",
-            ),
-            // Who declines everything says no to the request, not only to what was gated.
-            (
-                self.approved
-                    .is_some_and(|approved| approved.document().declines_everything()),
-                "APPROVAL_DECLINED",
-            ),
-        ];
-        let applying = reasons.into_iter().filter(|(applies, _)| *applies);
+        let mismatch = (!facts.agree_with(request)).then_some("REQUESTER_FACTS_MISMATCH");
+        let (client, principal) = (&facts.client_instance, &facts.principal);
+        let denials = self
+            .snapshot
+            .denials(request, client, principal, facts.assurance, self.now);
+        // Who declines everything says no to the request, not only to what was gated.
+        let declines = |approved: &Approved| approved.document().declines_everything();
+        let declined = self.approved.is_some_and(declines);
+        let declined = declined.then_some("APPROVAL_DECLINED");
         self.request
             .asked
             .clone()
-            .denied_for(applying.map(|(_, reason)| reason))
+            .denied_for(mismatch.into_iter().chain(denials).chain(declined))
+            .with_assurance(facts.assurance)
     }
 }

@@ -98,7 +98,10 @@ pub fn grant(
     let rules = statement
         .granted_predicates
         .iter()
-        .map(|predicate| inputs.snapshot.resolve_rule(predicate))
+        .map(|predicate| {
+            let limits = decided.limits.get(predicate.as_str())?;
+            inputs.snapshot.resolve_rule(predicate, limits)
+        })
         .collect::<Option<Vec<_>>>()
         .and_then(List::new);
     let plan = ResolvePlan {

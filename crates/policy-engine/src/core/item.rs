@@ -3,10 +3,11 @@
 use cl_model::digest::Digest;
 use cl_model::object::{ContextRequest, DecisionState};
 use cl_model::part::Label;
-use cl_model::policy::{Preflight, Snapshot, Treatment};
+use cl_model::policy::{Limits, Preflight, Snapshot, Treatment};
 use cl_model::scalar::{Predicate, Reference};
 use cl_model::time::UnixTime;
 use cl_model::urn::ApprovalId;
+use cl_policy_cedar::CompiledSnapshot;
 use serde_json::json;
 
 use super::evaluation::Inputs;
@@ -88,7 +89,7 @@ impl Item {
         approval: &ApprovalId,
         request: &ReadRequest,
         facts: &Facts,
-        snapshot: &Snapshot,
+        snapshot: &CompiledSnapshot,
         now: UnixTime,
     ) -> Self {
         let inputs = Inputs {
@@ -107,8 +108,7 @@ impl Item {
             }
             Err(refusal) => (false, vec![refusal.code().as_str().to_owned()]),
         };
-        let selectors = snapshot.treat_selectors(&request.asked);
-        let actions = snapshot.treat_actions(&request.asked);
+        let (selectors, actions) = inputs.treatments();
         let policy = snapshot.identity().digest;
         let digest = json!([
             "context-layer/approval-item/v1",
@@ -155,7 +155,7 @@ fn asked_facts(
     snapshot: &Snapshot,
 ) -> Vec<AskedFact> {
     let label = |predicate: &Predicate| {
-        let rule = snapshot.resolve_rule(predicate);
+        let rule = snapshot.resolve_rule(predicate, &Limits::default());
         rule.map_or(Label::Restricted, |rule| rule.max_label)
     };
     let selectors = request.selectors.iter();
@@ -193,8 +193,12 @@ pub fn subjects_of(snapshot: &Snapshot, principal: &Reference) -> Vec<Reference>
 
 /// When what an answer grants now would end: with the request, the policy's longest decision or the
 /// policy itself.
-pub fn access_ends_at(request: &ContextRequest, snapshot: &Snapshot, now: UnixTime) -> UnixTime {
-    let by_policy = now.plus_seconds(snapshot.decision_ttl_seconds());
+pub fn access_ends_at(
+    request: &ContextRequest,
+    snapshot: &CompiledSnapshot,
+    now: UnixTime,
+) -> UnixTime {
+    let by_policy = now.plus_seconds(snapshot.policy().terms().decision_ttl_seconds);
     let ends = request.expires_at.instant().min(by_policy);
     snapshot
         .expires_at()

@@ -4,9 +4,10 @@ use cl_model::digest::Digest;
 pub use cl_model::document::InvalidBytes;
 use cl_model::document::read_canonical;
 use cl_model::object::{ContextRequest, ProtocolObject};
-use cl_model::policy::{Asked, Snapshot};
+use cl_model::policy::Asked;
 use cl_model::refusal::{Code, Refusal};
 use cl_model::urn::MAX_ID_BYTES;
+use cl_policy_cedar::{CompiledSnapshot, InvalidPolicies, InvalidSnapshot};
 
 /// A request that fits its closed schema, with its exact bytes.
 #[derive(Clone)]
@@ -46,21 +47,31 @@ pub struct ReadSnapshot {
     /// The bytes: canonical JSON.
     pub bytes: Vec<u8>,
     /// What they say.
-    pub snapshot: Snapshot,
+    pub snapshot: CompiledSnapshot,
+}
+
+/// Why bytes are no snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UnreadSnapshot {
+    /// They are no document of this kind.
+    Bytes(InvalidBytes),
+    /// Its policies are not accepted.
+    Policies(InvalidPolicies),
 }
 
 impl ReadSnapshot {
-    /// Reads a snapshot.
-    pub fn parse(bytes: Vec<u8>) -> Result<Self, InvalidBytes> {
-        let value = read_canonical(&bytes)?;
-        Ok(Self {
-            snapshot: Snapshot::read(&value)?,
-            bytes,
-        })
+    /// Reads a snapshot, and compiles its policy.
+    pub fn parse(bytes: Vec<u8>) -> Result<Self, UnreadSnapshot> {
+        let value = read_canonical(&bytes).map_err(UnreadSnapshot::Bytes)?;
+        let snapshot = CompiledSnapshot::read(&value).map_err(|invalid| match invalid {
+            InvalidSnapshot::Refused(refusal) => UnreadSnapshot::Bytes(refusal.into()),
+            InvalidSnapshot::Policies(policies) => UnreadSnapshot::Policies(policies),
+        })?;
+        Ok(Self { snapshot, bytes })
     }
 
     /// The digest of the bytes.
-    pub const fn digest(&self) -> Digest {
+    pub fn digest(&self) -> Digest {
         self.snapshot.identity().digest
     }
 }

@@ -80,7 +80,7 @@ pub(super) fn snapshot(
 ) -> Result<(TenantName, ReadSnapshot, OperationId), Error> {
     let tenant = tenant(&message.tenant)?;
     let operation_id = operation_id(&message.operation_id)?;
-    let snapshot = ReadSnapshot::parse(message.snapshot).map_err(Error::document("snapshot"))?;
+    let snapshot = ReadSnapshot::parse(message.snapshot).map_err(Error::snapshot)?;
     Ok((tenant, snapshot, operation_id))
 }
 

@@ -4,7 +4,7 @@ use cl_model::digest::Digest;
 use cl_model::time::UnixTime;
 use serde_json::json;
 
-use super::{ATTEMPTS, PolicyEngine, reread_snapshot};
+use super::{ATTEMPTS, PolicyEngine};
 use crate::core::answer::Approved;
 use crate::core::evaluation::Inputs;
 use crate::core::evidence::{Evidence, Operation};
@@ -231,7 +231,8 @@ impl PolicyEngine {
         });
         let (recorded, snapshot) = read.await?.ok_or(Error::DecisionNotFound)?;
         let snapshot = snapshot.ok_or(Error::DecisionInputsGone)?;
-        let replayed = repeat(recorded, snapshot)?;
+        let snapshot = self.compiled.read(snapshot.bytes)?;
+        let replayed = repeat(recorded, &snapshot)?;
         self.receipt_replay(tenant, decision_id, operation_id, &replayed)
             .await?;
         Ok(replayed.answer)
@@ -319,9 +320,8 @@ struct Repeated {
     answer: Replayed,
 }
 
-fn repeat(recorded: RecordedDecision, snapshot: StoredSnapshot) -> Result<Repeated, Error> {
+fn repeat(recorded: RecordedDecision, snapshot: &ReadSnapshot) -> Result<Repeated, Error> {
     let request = ReadRequest::parse(recorded.request).map_err(|_| StoreError::Corrupt)?;
-    let snapshot = reread_snapshot(snapshot.bytes)?;
     let approved = recorded.approval.as_deref().map(Approved::parse);
     let approved = approved.transpose().map_err(|_| StoreError::Corrupt)?;
     let inputs = Inputs {

@@ -1,5 +1,7 @@
 //! One decision: evaluated, granted, and made ready to be stored.
 
+use std::sync::Arc;
+
 use cl_kv::Version;
 use cl_model::digest::Digest;
 use cl_model::policy::Preflight;
@@ -21,7 +23,7 @@ use crate::store::{NewDecision, RecordedDecision, RequestKey, StoredRequest};
 
 /// The active snapshot, as read.
 pub(super) struct ActiveSnapshot {
-    pub(super) read: ReadSnapshot,
+    pub(super) read: Arc<ReadSnapshot>,
     pub(super) version: Version,
 }
 

@@ -7,8 +7,10 @@
     reason = "tests"
 )]
 
+mod activations;
 mod answers;
 mod callers;
+mod cedar;
 mod crash;
 mod documents;
 mod issuer;

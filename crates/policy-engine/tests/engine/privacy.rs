@@ -76,11 +76,19 @@ fn files(folder: &Path, visit: &mut impl FnMut(&Path, &[u8])) {
 
 #[tokio::test]
 async fn private_words_appear_nowhere_but_in_answers() {
+    let in_lists = private_snapshot();
+    let in_cedar = cl_policy_cedar::translate(&in_lists).unwrap();
+    for snapshot in [in_lists, in_cedar] {
+        assert_private_words_stay(&snapshot).await;
+    }
+}
+
+async fn assert_private_words_stay(snapshot: &Value) {
     let world = World::new().await;
     let folder = tempfile::tempdir().unwrap();
     let engine = RocksEngine::open(folder.path()).unwrap();
     let running = world.start_on(Arc::new(engine)).await;
-    running.activate_new(&private_snapshot(), None).await;
+    running.activate_new(snapshot, None).await;
     let mut message = submission(&private_request(), 1);
     let facts = message.facts.as_mut().unwrap();
     facts.principal = "urn:agent:canaryagent".to_owned();
