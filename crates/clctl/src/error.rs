@@ -41,6 +41,11 @@ pub(crate) enum Error {
         path: PathBuf,
         expected: &'static str,
     },
+    #[error("{}: {error}", path.display())]
+    WitnessPolicy {
+        path: PathBuf,
+        error: cl_tlog::Error,
+    },
     #[error("{}: {refusal}", path.display())]
     Document { path: PathBuf, refusal: Refusal },
     #[error("{}:\n{}", path.display(), findings(invalid))]
@@ -239,6 +244,7 @@ impl Error {
             | Self::Unreadable { .. }
             | Self::Write { .. }
             | Self::Malformed { .. }
+            | Self::WitnessPolicy { .. }
             | Self::Document { .. }
             | Self::Policies { .. }
             | Self::Cases { .. }
@@ -299,6 +305,7 @@ impl Error {
             Self::Approval(InvalidArtefact::Passkey(invalid)) => invalid.as_str(),
             Self::Write { .. } => "FILE_NOT_WRITTEN",
             Self::Malformed { .. } => "FILE_MALFORMED",
+            Self::WitnessPolicy { .. } => "WITNESS_POLICY_MALFORMED",
             Self::Document { refusal, .. } => refusal.code().as_str(),
             Self::Policies { .. } => "INVALID_POLICY",
             Self::Cases { .. } => "INVALID_POLICY_CASES",
@@ -387,6 +394,7 @@ impl Error {
             | Self::File(_)
             | Self::Write { .. }
             | Self::Malformed { .. }
+            | Self::WitnessPolicy { .. }
             | Self::Document { .. }
             | Self::Policies { .. }
             | Self::Cases { .. }

@@ -60,6 +60,8 @@ pub(crate) enum Why {
     Unsigned,
     #[error("a signature under the name of a trusted key does not verify")]
     SignatureInvalid,
+    #[error("{found} of the trusted witnesses cosigned it, and no quorum, which takes {quorum}")]
+    TooFewWitnesses { found: usize, quorum: usize },
     #[error("it is none of the trusted keys")]
     KeyUntrusted,
     #[error("it is missing")]
@@ -117,6 +119,7 @@ impl Why {
             Self::OtherLog { .. } => "RECEIPT_LOG_ORIGIN_MISMATCH",
             Self::Unsigned => "RECEIPT_LOG_UNSIGNED",
             Self::SignatureInvalid => "RECEIPT_LOG_SIGNATURE_INVALID",
+            Self::TooFewWitnesses { .. } => "RECEIPT_LOG_QUORUM_NOT_REACHED",
             Self::KeyUntrusted => "RECEIPT_LOG_KEY_UNTRUSTED",
             Self::FileMissing => "RECEIPT_LOG_FILE_MISSING",
             Self::TileMalformed => "RECEIPT_LOG_TILE_MALFORMED",
@@ -152,6 +155,7 @@ impl Why {
             Self::CheckpointMalformed
             | Self::OtherLog { .. }
             | Self::SignatureInvalid
+            | Self::TooFewWitnesses { .. }
             | Self::FileMissing
             | Self::TileMalformed
             | Self::TileMismatch

@@ -1,5 +1,7 @@
 //! By which keys a log is verified, and under which name.
 
+use std::path::Path;
+
 use cl_host::files::{self, MAX_PUBLIC_BYTES};
 use cl_model::anchor::{AnchorCheck, log_id_of_path};
 use cl_model::key::PublicKey;
@@ -7,8 +9,8 @@ use cl_model::leaf;
 use cl_model::scalar::KeyId;
 use cl_model::trust::{MAX_TRUST_BYTES, RECEIPTS, TrustFile};
 use cl_tlog::{
-    Algorithm, Checkpoint, Error as TreeError, KeyName, SignedCheckpoint, Verifier, VerifierKey,
-    Witnesses,
+    Algorithm, Checkpoint, Error as TreeError, KeyName, MAX_POLICY_BYTES, Policy,
+    SignedCheckpoint, Verifier, VerifierKey, Witnesses,
 };
 
 use super::fault::{Fault, Place, Why};
@@ -21,6 +23,7 @@ use crate::session::Session;
 pub(crate) struct LogKeys {
     origin: String,
     keys: Vec<VerifierKey>,
+    witnesses: Witnesses,
 }
 
 impl LogKeys {
@@ -41,6 +44,7 @@ impl LogKeys {
         Ok(Self {
             keys: keys.collect(),
             origin,
+            witnesses: Witnesses::default(),
         })
     }
 
@@ -51,7 +55,13 @@ impl LogKeys {
         is_one.then(|| Self {
             origin: origin.to_owned(),
             keys: keys.to_vec(),
+            witnesses: Witnesses::default(),
         })
+    }
+
+    /// The same log, of which a quorum of these witnesses must have cosigned each checkpoint.
+    pub(crate) fn witnessed(self, witnesses: Witnesses) -> Self {
+        Self { witnesses, ..self }
     }
 
     /// What checks an anchor of the portable log, for each key that may have signed it.
@@ -98,6 +108,8 @@ impl LogKeys {
                 Why::OtherLog { expected }
             } else if error == TreeError::Unsigned {
                 Why::Unsigned
+            } else if let TreeError::QuorumNotReached { found, quorum } = error {
+                Why::TooFewWitnesses { found, quorum }
             } else {
                 Why::SignatureInvalid
             }
@@ -110,9 +122,22 @@ impl LogKeys {
         keys: &[&VerifierKey],
     ) -> Result<Checkpoint, TreeError> {
         let keys: Vec<&dyn Verifier> = keys.iter().map(|key| *key as &dyn Verifier).collect();
-        let verified = signed.verify(&self.origin, &keys, &Witnesses::default())?;
+        let verified = signed.verify(&self.origin, &keys, &self.witnesses)?;
         Ok(verified.checkpoint().clone())
     }
+}
+
+/// Reads a policy of witnesses from a file (c2sp.org/tlog-policy).
+pub(crate) fn witnesses(path: &Path) -> Result<Witnesses, Error> {
+    let limit = u64::try_from(MAX_POLICY_BYTES).unwrap_or(MAX_PUBLIC_BYTES);
+    let text = files::load_public(path, limit)?;
+    // What is not text is wrong in its first line.
+    let policy = Policy::parse(str::from_utf8(&text).unwrap_or("\0"));
+    let policy = policy.map_err(|error| Error::WitnessPolicy {
+        path: path.to_owned(),
+        error,
+    })?;
+    Ok(policy.witnesses())
 }
 
 /// Reads a verifier key as an argument.

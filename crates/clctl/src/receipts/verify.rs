@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::fault::{Place, Why};
 use super::folder::Folder;
-use super::keys::{LogKeys, verifier_key};
+use super::keys::{LogKeys, verifier_key, witnesses};
 use super::offline;
 use super::source::Source;
 use super::store::StoreLog;
@@ -34,6 +34,10 @@ pub(crate) struct VerifyArgs {
     /// be repeated for a log whose key was replaced.
     #[arg(long, value_name = "KEY", value_parser = verifier_key)]
     key: Vec<VerifierKey>,
+    /// Verify in addition that a quorum of the witnesses in this c2sp.org/tlog-policy file has cosigned
+    /// each checkpoint.
+    #[arg(long, value_name = "FILE")]
+    witness_policy: Option<PathBuf>,
     /// The tenant of the log.
     #[arg(long, default_value = "default", value_parser = tenant)]
     tenant: String,
@@ -43,6 +47,10 @@ pub(crate) async fn run(args: &VerifyArgs, session: &Session) -> Result<(), Erro
     let keys = match args.key.as_slice() {
         [] => LogKeys::of_home(session, &args.tenant)?,
         keys => LogKeys::of_keys(keys).ok_or(Error::KeysOfTwoLogs)?,
+    };
+    let keys = match &args.witness_policy {
+        Some(policy) => keys.witnessed(witnesses(policy)?),
+        None => keys,
     };
     if let Some(file) = &args.offline {
         let verified = offline::verify(file, &keys)?;

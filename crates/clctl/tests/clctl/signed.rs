@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use cl_tlog::{Cosigner, KeyName, SignedCheckpoint};
 use ring::rand::SystemRandom;
 use ring::signature::{Ed25519KeyPair, KeyPair};
 use serde_json::{Value, json};
@@ -129,4 +130,32 @@ fn a_log_whose_key_was_replaced_is_verified_by_both() {
         fault(&home, &verify),
         is("RECEIPT_LOG_UNSIGNED", "checkpoint")
     );
+}
+
+#[test]
+fn a_quorum_of_witnesses_can_be_asked_for() {
+    let exported = Exported::new();
+    let (home, folder) = (&exported.home, exported.home.beside("export"));
+    let name = KeyName::new("witness.example/w1").unwrap();
+    let witness = Cosigner::from_seed(name, &[5; 32]).unwrap();
+    let policy = home.beside("witnesses.policy");
+    let text = format!("witness w1 {}\nquorum w1\n", witness.verifier_key());
+    fs::write(&policy, &text).unwrap();
+    let verify = ["receipts", "verify", "--export", &folder];
+    let witnessed = [&verify[..], &["--witness-policy", &policy]].concat();
+    let missing = is("RECEIPT_LOG_QUORUM_NOT_REACHED", "checkpoint");
+    assert_eq!(fault(home, &witnessed), missing);
+
+    let checkpoint = Path::new(&folder).join("checkpoint");
+    let plain = fs::read(&checkpoint).unwrap();
+    let mut signed = SignedCheckpoint::parse(&plain).unwrap();
+    let cosignature = witness.cosign(&signed, 1_900_000_000).unwrap();
+    signed.add(cosignature).unwrap();
+    fs::write(&checkpoint, signed.to_string()).unwrap();
+    assert_eq!(home.json(&witnessed)["verified"], true);
+    assert_eq!(home.json(&verify)["verified"], true);
+
+    fs::write(&policy, text.replace("quorum w1", "quorum w2")).unwrap();
+    let malformed = (1, "WITNESS_POLICY_MALFORMED".to_owned());
+    assert_eq!(home.failure(&witnessed), malformed);
 }
