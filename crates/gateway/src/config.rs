@@ -87,6 +87,10 @@ pub struct Config {
     #[arg(long, env = "CL_MAX_IN_FLIGHT", default_value_t = 256)]
     pub max_in_flight: usize,
 
+    /// Calls at a time of one tenant, so that none takes the place of all.
+    #[arg(long, env = "CL_MAX_IN_FLIGHT_PER_TENANT", default_value_t = 192)]
+    pub max_in_flight_per_tenant: usize,
+
     /// Calls at a time of one caller, so that none takes the place of all.
     #[arg(long, env = "CL_MAX_IN_FLIGHT_PER_CALLER", default_value_t = 64)]
     pub max_in_flight_per_caller: usize,
@@ -141,6 +145,7 @@ impl Config {
             public_url,
             call_limits: CallLimits {
                 max_in_flight: self.max_in_flight,
+                max_in_flight_per_tenant: self.max_in_flight_per_tenant,
                 max_in_flight_per_caller: self.max_in_flight_per_caller,
             },
             max_body_time: MAX_BODY_TIME,

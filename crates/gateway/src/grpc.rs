@@ -34,6 +34,9 @@ const DEFAULT_DEADLINE: Duration = Duration::from_secs(10);
 /// How many streams follow requests at a time.
 const MAX_WATCHES: usize = 1024;
 
+/// Of one tenant.
+const MAX_WATCHES_PER_TENANT: usize = 768;
+
 /// Of one principal.
 const MAX_WATCHES_PER_CALLER: usize = 16;
 
@@ -49,6 +52,7 @@ impl ExchangeRpc {
     pub(crate) fn new(gateway: Arc<Gateway>, shutdown: Shutdown) -> Self {
         let watches = InFlight::new(CallLimits {
             max_in_flight: MAX_WATCHES,
+            max_in_flight_per_tenant: MAX_WATCHES_PER_TENANT,
             max_in_flight_per_caller: MAX_WATCHES_PER_CALLER,
         });
         Self {

@@ -1,6 +1,7 @@
-//! How many calls run at a time, in all and for each caller.
+//! How many calls run at a time, in all, for each tenant and for each caller.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cl_model::scalar::Reference;
@@ -13,6 +14,8 @@ use crate::error::Error;
 pub struct CallLimits {
     /// Of all callers.
     pub max_in_flight: usize,
+    /// Of one tenant, whatever its principals.
+    pub max_in_flight_per_tenant: usize,
     /// Of one principal of one tenant, whatever its connections and credentials.
     pub max_in_flight_per_caller: usize,
 }
@@ -28,6 +31,7 @@ type Principal = (TenantName, Reference);
 #[derive(Default)]
 struct Running {
     all: usize,
+    by_tenant: HashMap<TenantName, usize>,
     by_caller: HashMap<Principal, usize>,
 }
 
@@ -52,12 +56,17 @@ impl InFlight {
         if running.all >= self.limits.max_in_flight {
             return Err(Error::Busy);
         }
-        let own = running.by_caller.get(&principal).copied();
-        let own = own.unwrap_or_default();
-        if own >= self.limits.max_in_flight_per_caller {
+        let of_tenant = count(&running.by_tenant, &principal.0);
+        let own = count(&running.by_caller, &principal);
+        if of_tenant >= self.limits.max_in_flight_per_tenant
+            || own >= self.limits.max_in_flight_per_caller
+        {
             return Err(Error::RateLimited(None));
         }
         running.all += 1;
+        running
+            .by_tenant
+            .insert(principal.0.clone(), of_tenant + 1);
         running.by_caller.insert(principal.clone(), own + 1);
         Ok(Permit {
             in_flight: Arc::clone(self),
@@ -74,11 +83,20 @@ impl Drop for Permit {
     fn drop(&mut self) {
         let mut running = self.in_flight.running();
         running.all -= 1;
-        if let Some(own) = running.by_caller.get_mut(&self.principal) {
-            *own -= 1;
-            if *own == 0 {
-                running.by_caller.remove(&self.principal);
-            }
+        release(&mut running.by_tenant, &self.principal.0);
+        release(&mut running.by_caller, &self.principal);
+    }
+}
+
+fn count<K: Eq + Hash>(running: &HashMap<K, usize>, key: &K) -> usize {
+    running.get(key).copied().unwrap_or_default()
+}
+
+fn release<K: Eq + Hash>(running: &mut HashMap<K, usize>, key: &K) {
+    if let Some(own) = running.get_mut(key) {
+        *own -= 1;
+        if *own == 0 {
+            running.remove(key);
         }
     }
 }

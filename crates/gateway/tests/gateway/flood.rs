@@ -145,6 +145,39 @@ async fn one_caller_cannot_take_the_place_of_all() {
 }
 
 #[tokio::test]
+async fn one_tenant_cannot_take_the_place_of_all() {
+    let world = World::new().await;
+    let options = Options {
+        max_in_flight: 16,
+        max_in_flight_per_tenant: 8,
+        max_in_flight_per_caller: 4,
+        ..Options::default()
+    };
+    let gateway = world.start_with(options).await;
+    let mut held = Vec::new();
+    for principal in 0..4 {
+        let mut claims = TokenIssuer::claims(NOW_S);
+        claims["sub"] = format!("urn:model:greedy-{principal}").into();
+        claims["tenant"] = "greedy".into();
+        let token = world.issuer.token_with(&claims);
+        held.extend(idle(&gateway.client, SUBMIT, Some(&token), 4).await);
+    }
+    eventually("the refusals", || {
+        held.iter().filter(|call| call.is_finished()).count() == 8
+    })
+    .await;
+    serves_an_honest_caller(&gateway, "honest").await;
+    for call in held {
+        if !call.is_finished() {
+            call.abort();
+            continue;
+        }
+        let response = call.await.unwrap();
+        assert_eq!(code(&response), Code::ResourceExhausted);
+    }
+}
+
+#[tokio::test]
 async fn a_body_that_does_not_come_ends_before_the_call() {
     let world = World::new().await;
     let options = Options {

@@ -134,6 +134,7 @@ pub(crate) struct Options {
     /// Whether the gateway is told where the services are that recipients need.
     pub(crate) is_for_recipients: bool,
     pub(crate) max_in_flight: usize,
+    pub(crate) max_in_flight_per_tenant: usize,
     pub(crate) max_in_flight_per_caller: usize,
     pub(crate) max_body_time: Duration,
     pub(crate) max_call: Duration,
@@ -147,6 +148,7 @@ impl Default for Options {
             tokens: true,
             is_for_recipients: true,
             max_in_flight: 64,
+            max_in_flight_per_tenant: 64,
             max_in_flight_per_caller: 64,
             max_body_time: HANG,
             max_call: HANG,
@@ -301,6 +303,7 @@ impl World {
             public_url: options.public_url,
             call_limits: CallLimits {
                 max_in_flight: options.max_in_flight,
+                max_in_flight_per_tenant: options.max_in_flight_per_tenant,
                 max_in_flight_per_caller: options.max_in_flight_per_caller,
             },
             max_body_time: options.max_body_time,
