@@ -201,7 +201,7 @@ impl PolicyEngine {
                 OnSubmission::Conflict => return Err(Error::RequestIdConflict),
             },
         };
-        self.check_age(&submission.request)?;
+        self.check_age(&submission.request).await?;
         self.check_first(submission, replaces.as_ref()).await?;
         let active = self.active_snapshot(&submission.tenant).await?;
         self.preflight(&submission.tenant, Operation::Decide)
@@ -268,9 +268,12 @@ impl PolicyEngine {
     }
 
     /// Refuses a request that may have been decided and forgotten, so that none is decided twice.
-    fn check_age(&self, request: &ReadRequest) -> Result<(), Error> {
+    ///
+    /// Called once no record of it was found: what was forgotten since is covered too.
+    async fn check_age(&self, request: &ReadRequest) -> Result<(), Error> {
         let created_at = request.request.created_at.instant();
-        if created_at.plus_seconds(self.retention_seconds) <= self.now() {
+        let forgotten = self.forgotten_until().await?;
+        if created_at.plus_seconds(self.retention_seconds) <= forgotten {
             let refusal = Refusal::from(Code::RequestTooOld);
             return Err(Error::document("request")(InvalidBytes::Refused(refusal)));
         }
@@ -330,17 +333,26 @@ impl PolicyEngine {
         operation_id: &OperationId,
         content: Digest,
     ) -> Result<bool, Error> {
-        let is_forgotten = operation_id.is_forgotten(self.now(), self.retention_seconds);
-        let (tenant, operation_id) = (tenant.clone(), operation_id.clone());
-        let used = blocking(&self.store, move |store| {
-            store.operation(&tenant, &operation_id)
-        });
+        let (tenant, id) = (tenant.clone(), operation_id.clone());
+        let used = blocking(&self.store, move |store| store.operation(&tenant, &id));
         match used.await? {
-            None if is_forgotten => Err(Error::OperationTooOld),
-            None => Ok(false),
+            None => {
+                let forgotten = self.forgotten_until().await?;
+                if operation_id.is_forgotten(forgotten, self.retention_seconds) {
+                    return Err(Error::OperationTooOld);
+                }
+                Ok(false)
+            }
             Some(used) if used == content => Ok(true),
             Some(_) => Err(Error::OperationConflict),
         }
+    }
+
+    /// Until when what was kept may be forgotten, also by a clock that has stepped back since.
+    async fn forgotten_until(&self) -> Result<UnixTime, StoreError> {
+        let swept = blocking(&self.store, |store| store.swept_until()).await?;
+        let now = self.now();
+        Ok(swept.map_or(now, |swept| swept.max(now)))
     }
 
     /// What an operation id is used for.

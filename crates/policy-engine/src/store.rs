@@ -114,6 +114,10 @@ pub trait Store: People {
     /// are forgotten again: this alone need not be durable.
     fn sweep(&self, now: UnixTime, limit: usize) -> Result<usize, StoreError>;
 
+    /// A time before which everything that was kept until then may be forgotten already: the latest
+    /// that [`Self::sweep`] went to, whatever the clock says now.
+    fn swept_until(&self) -> Result<Option<UnixTime>, StoreError>;
+
     /// The outbox entry of an operation; none once its receipt is durable.
     fn outstanding(
         &self,

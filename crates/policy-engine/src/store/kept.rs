@@ -19,6 +19,7 @@ use super::{RequestKey, StoreError};
 use crate::core::operation::{OperationId, TenantName};
 
 const KEPT: Kind = Kind::new("kept");
+const SWEPT: Kind = Kind::new("swept");
 
 /// A record that is kept for a time.
 pub(super) struct Kept {
@@ -87,10 +88,40 @@ pub(super) fn sweep<E: Engine>(
         swept += 1;
     }
     if swept > 0 {
+        if swept_until(sealed)?.is_none_or(|latest| latest < now) {
+            changes = changes.put(swept_key(), SweptRecord::at(now).encode_to_vec());
+        }
         // What comes back when the machine stops is forgotten again.
         sealed.apply(&changes.durability(Durability::Relaxed))?;
     }
     Ok(swept)
+}
+
+/// The latest time that a sweep went to.
+pub(super) fn swept_until<E: Engine>(sealed: &Sealed<E>) -> Result<Option<UnixTime>, StoreError> {
+    let Some(found) = sealed.get(swept_key())? else {
+        return Ok(None);
+    };
+    let record = SweptRecord::decode(found.value.as_slice()).map_err(|_| StoreError::Corrupt)?;
+    Ok(Some(UnixTime::from_milliseconds(record.until_ms)))
+}
+
+fn swept_key() -> Key {
+    Tenant::process().key(SWEPT)
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct SweptRecord {
+    #[prost(int64, tag = "1")]
+    until_ms: i64,
+}
+
+impl SweptRecord {
+    const fn at(until: UnixTime) -> Self {
+        Self {
+            until_ms: until.milliseconds(),
+        }
+    }
 }
 
 fn forget<E: Engine>(

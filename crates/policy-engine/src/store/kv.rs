@@ -344,6 +344,10 @@ impl Store for KvStore {
         kept::sweep(&self.sealed, now, limit)
     }
 
+    fn swept_until(&self) -> Result<Option<UnixTime>, StoreError> {
+        kept::swept_until(&self.sealed)
+    }
+
     fn outstanding(
         &self,
         tenant: &TenantName,

@@ -72,6 +72,32 @@ async fn a_decision_is_replayed_until_its_retention_ends_and_then_gone() {
 }
 
 #[tokio::test]
+async fn a_clock_that_steps_back_after_a_sweep_has_nothing_decided_twice() {
+    let world = World::new().await;
+    let running = world.ready().await;
+    let request = request("r1");
+    running.ask(&request, 1).await.unwrap();
+    world.clock.advance(DECISION_MS + retention_ms());
+    eventually("the request", || records(&world, "request") == 0).await;
+    world.clock.advance(-(DECISION_MS + retention_ms()));
+    let again = refused(Code::InvalidArgument, "REQUEST_TOO_OLD");
+    assert_eq!(refusal(running.ask(&request, 1).await), again);
+    let mut renewed = submission(&request, 2);
+    assert_eq!(refusal(running.submit(renewed.clone()).await), again);
+    // Also after a restart, and for an operation id of that time with a request of a later one.
+    running.kill().await;
+    let running = world.start().await;
+    assert_eq!(refusal(running.submit(renewed.clone()).await), again);
+    let mut later = request.clone();
+    later["created_at"] = json!("2030-01-03T12:05:00Z");
+    later["expires_at"] = json!("2030-01-03T13:00:00Z");
+    renewed.request = submission(&later, 1).request;
+    let too_old = refused(Code::FailedPrecondition, "OPERATION_TOO_OLD");
+    assert_eq!(refusal(running.submit(renewed).await), too_old);
+    assert_eq!(world.receipts.of("policy.decide").len(), 1);
+}
+
+#[tokio::test]
 async fn a_request_stays_with_its_newest_decision() {
     let world = World::new().await;
     let running = world.ready().await;
