@@ -13,7 +13,7 @@ use opentelemetry::metrics::Counter;
 use crate::core::bundle::{Bundle, State, Times};
 use crate::core::evidence::Writer;
 use crate::error::Error;
-use crate::receipts::Receipts;
+use crate::receipts::{NotWritten, Receipts};
 use crate::store::{Change, Follow, OutboxEntry, Store, StoreError, Use, blocking};
 
 /// Time between two looks at the outbox.
@@ -117,6 +117,11 @@ impl Outbox {
 
     async fn deliver(&self, entry: OutboxEntry) -> Result<(), Error> {
         let written = self.receipts.append(&entry).await;
+        if written.as_ref().is_err_and(NotWritten::is_erased) {
+            // Whoever it was about was erased meanwhile: the bundle takes no further step, and ends by
+            // its time.
+            return Ok(blocking(&self.store, move |store| store.settle(&entry)).await?);
+        }
         let receipt = written.map_err(|not_written| {
             self.failures.add(1, &[]);
             tracing::warn!(

@@ -47,6 +47,11 @@ impl NotWritten {
     fn without_reason(code: Code) -> Self {
         Self { code, reason: None }
     }
+
+    /// Whether the receipt was written, and erased since.
+    pub fn is_erased(&self) -> bool {
+        self.code == Code::NotFound && self.reason.as_deref() == Some("RECEIPT_ERASED")
+    }
 }
 
 impl From<Status> for NotWritten {

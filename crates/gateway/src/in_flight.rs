@@ -64,9 +64,7 @@ impl InFlight {
             return Err(Error::RateLimited(None));
         }
         running.all += 1;
-        running
-            .by_tenant
-            .insert(principal.0.clone(), of_tenant + 1);
+        running.by_tenant.insert(principal.0.clone(), of_tenant + 1);
         running.by_caller.insert(principal.clone(), own + 1);
         Ok(Permit {
             in_flight: Arc::clone(self),

@@ -101,7 +101,9 @@ impl Outbox {
 
     /// Writes a receipt and forgets its entry.
     pub(crate) async fn deliver(&self, entry: OutboxEntry) -> Result<(), Error> {
-        if let Err(not_written) = self.receipts.append(&entry).await {
+        if let Err(not_written) = self.receipts.append(&entry).await
+            && !not_written.is_erased()
+        {
             self.failures.add(1, &[]);
             tracing::warn!(
                 operation_id = %entry.operation_id,

@@ -98,7 +98,9 @@ impl Metrics {
                 .build(),
             failures: meter
                 .u64_counter("receipt_commit_failures")
-                .with_description("Commits that failed, with all of their commands.")
+                .with_description(
+                    "Commits that failed, and logs that could not be pinned or cosigned after one.",
+                )
                 .build(),
         }
     }
@@ -136,7 +138,9 @@ impl Committer {
     }
 
     /// Commits one group and answers its callers; an empty group looks for overdue intents only.
-    async fn commit(&self, group: Vec<(Command, Reply)>) {
+    async fn commit(&self, mut group: Vec<(Command, Reply)>) {
+        // Whoever has gone repeats the call; while a log cannot go on, that may be many.
+        group.retain(|(_, reply)| !reply.is_closed());
         let (commands, replies): (Vec<_>, Vec<_>) = group.into_iter().unzip();
         let writer = Arc::clone(&self.writer);
         let count = commands.len();
@@ -190,12 +194,12 @@ impl Writer {
             let outcomes: Vec<_> = commands.iter().map(|it| ledger.run(it)).collect();
             let mut written = ledger.into_written()?;
             if !written.is_needed {
-                return Ok(self.answer(outcomes, &written.trees));
+                return Ok(self.answer(outcomes, &BTreeMap::new()));
             }
             if written.trees.is_empty() {
                 // Nothing will be pinned, but an operation that begins now must not fail to be
                 // recorded later.
-                self.kept.probe(&*self.store)?;
+                self.kept.pin().probe()?;
             }
             written.head.commit_id = self.commit_id()?;
             // The commit point. A crash before it leaves nothing of the group; after it, all of the
@@ -211,13 +215,22 @@ impl Writer {
             self.metrics.entries.add(added, &[]);
             // Stored, then pinned and cosigned, then acknowledged. After a crash in between the store
             // is ahead of its pins; a repeat finds the entry, and is answered once the pin has it.
-            for (tenant, tree) in &mut written.trees {
-                self.kept.keep(tenant.clone(), tree.clone());
-                tree.cover(self.kept.cover(&*self.store, tenant)?.ok_or(NO_LOG)?);
-            }
-            return Ok(self.answer(outcomes, &written.trees));
+            // One log that cannot be covered holds up nobody else's.
+            let grown = written.trees.into_iter().map(|(tenant, tree)| {
+                let covered = self.covered(&tenant, tree);
+                (tenant, covered)
+            });
+            return Ok(self.answer(outcomes, &grown.collect()));
         }
         Err(Error::Busy)
+    }
+
+    fn covered(&self, tenant: &Tenant, mut tree: Tree) -> Result<Tree, Error> {
+        self.kept.keep(tenant.clone(), tree.clone());
+        let covered = self.kept.cover(&*self.store, tenant);
+        let covered = covered.inspect_err(|_| self.metrics.failures.add(1, &[]))?;
+        tree.cover(covered.ok_or(NO_LOG)?);
+        Ok(tree)
     }
 
     /// Looks whether a commit that failed took effect after all. What can be read is durable.
@@ -234,7 +247,7 @@ impl Writer {
     fn answer(
         &self,
         outcomes: Vec<Result<Outcome, Error>>,
-        grown: &BTreeMap<Tenant, Tree>,
+        grown: &BTreeMap<Tenant, Result<Tree, Error>>,
     ) -> Vec<Result<Answer, Error>> {
         let mut logs = Logs::new();
         let mut answer = |outcome| match outcome {
@@ -262,13 +275,14 @@ impl Writer {
         &'a self,
         logs: &'l mut Logs<'a>,
         tenant: &Tenant,
-        grown: &BTreeMap<Tenant, Tree>,
+        grown: &BTreeMap<Tenant, Result<Tree, Error>>,
     ) -> Result<&'l mut Proofs<'a>, Error> {
         let prove = |tree: &Tree| tree.proofs(&*self.store, tenant);
         let log = logs
             .entry(tenant.clone())
             .or_insert_with(|| match grown.get(tenant) {
-                Some(tree) => Ok(prove(tree)),
+                Some(Ok(tree)) => Ok(prove(tree)),
+                Some(Err(error)) => Err(error.clone()),
                 None => {
                     let covered = self.kept.cover(&*self.store, tenant)?;
                     Ok(prove(&covered.ok_or(NO_LOG)?))
@@ -313,6 +327,10 @@ mod tests {
         LogKey::new(key, "example.org")
     }
 
+    fn probe() -> Command {
+        Command::Probe(Tenant::parse("acme").unwrap())
+    }
+
     fn writer(pins: &TempDir) -> Writer {
         let clock: Arc<dyn Clock> = Arc::new(ManualClock::new(1_900_000_000_000));
         let ids: Arc<dyn Ids> = Arc::new(SeededIds::new(1, Arc::clone(&clock)));
@@ -340,12 +358,12 @@ mod tests {
         let (committer, commits) = Committer::new(writer(&pins), Duration::from_secs(1));
         for _ in 0..MAX_WAITING {
             let (reply, _) = oneshot::channel();
-            commits.queue.try_send((Command::Probe, reply)).unwrap();
+            commits.queue.try_send((probe(), reply)).unwrap();
         }
-        let refused = commits.submit(Command::Probe).await;
+        let refused = commits.submit(probe()).await;
         assert!(matches!(refused, Err(Error::Busy)));
         drop(committer);
-        let refused = commits.submit(Command::Probe).await;
+        let refused = commits.submit(probe()).await;
         assert!(matches!(refused, Err(Error::Draining)));
     }
 
@@ -354,11 +372,11 @@ mod tests {
         let shutdown = Shutdown::default();
         let pins = TempDir::new().unwrap();
         let (committer, commits) = Committer::new(writer(&pins), Duration::from_secs(1));
-        let waiting = commits.submit(Command::Probe);
+        let waiting = commits.submit(probe());
         shutdown.request();
         let (answer, ()) = tokio::join!(waiting, committer.run(shutdown));
         assert!(matches!(answer, Ok(Answer::Done)));
-        let refused = commits.submit(Command::Probe).await;
+        let refused = commits.submit(probe()).await;
         assert!(matches!(refused, Err(Error::Draining)));
     }
 }

@@ -11,6 +11,8 @@ use cl_tlog::{
     AddCheckpoint, NamedWitness, Policy, SignedCheckpoint, VerifierKey, WitnessAnswer, Witnesses,
 };
 
+use tokio::time::Instant;
+
 use crate::core::routing::Tenant;
 use crate::core::trees::Tree;
 use crate::error::Error;
@@ -19,6 +21,9 @@ use crate::witness::{Witness, WitnessAway};
 
 /// How often a witness may name another size than it was asked from.
 const ATTEMPTS: usize = 4;
+
+/// What callers are made to wait for without a rest after it.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Longer than any witness takes to answer or to fail.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -59,7 +64,23 @@ pub struct Cosigning {
     asked: Vec<Arc<Asked>>,
     quorum: Witnesses,
     /// Held while witnesses are asked, so that a checkpoint is sent once.
-    asking: Mutex<()>,
+    asking: Mutex<Asking>,
+}
+
+/// How asking went last.
+#[derive(Default)]
+struct Asking {
+    /// Until when nobody is asked, after witnesses that were long silent.
+    rests_until: Option<Instant>,
+}
+
+/// Whether to wait for an answer that another caller is getting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// The committer does.
+    Yes,
+    /// A reader does not.
+    No,
 }
 
 /// A witness that is asked.
@@ -113,8 +134,31 @@ impl Cosigning {
         tenant: &Tenant,
         tree: &Tree,
         store: &dyn Store,
+        wait: Wait,
     ) -> Result<SignedCheckpoint, NotCosigned> {
-        let _asking = lock(&self.asking);
+        let pending = || NotCosigned::Failed(CosigningFailed::Pending);
+        let mut asking = match wait {
+            Wait::Yes => lock(&self.asking),
+            Wait::No => self.asking.try_lock().map_err(|_| pending())?,
+        };
+        let begun = Instant::now();
+        if asking.rests_until.is_some_and(|until| begun < until) {
+            return Err(pending());
+        }
+        let cosigned = self.ask_all(tenant, tree, store);
+        // Whoever was silent for long is left alone for as long, so that callers need not wait in turn.
+        let silence = begun.elapsed();
+        let rests = cosigned.is_err() && silence > PATIENCE;
+        asking.rests_until = rests.then(|| Instant::now() + silence);
+        cosigned
+    }
+
+    fn ask_all(
+        &self,
+        tenant: &Tenant,
+        tree: &Tree,
+        store: &dyn Store,
+    ) -> Result<SignedCheckpoint, NotCosigned> {
         let (answers, inbox) = mpsc::channel();
         let mut attempts = vec![0; self.asked.len()];
         for (place, asked) in self.asked.iter().enumerate() {

@@ -17,7 +17,7 @@ use cl_wire::receipt::v1::{
 use tonic::{Request, Response, Status};
 
 use crate::committer::Commits;
-use crate::core::command::{Command, Rules};
+use crate::core::command::Rules;
 use crate::core::readers::View;
 use crate::core::retention::Retention;
 use crate::core::routing::Tenant;
@@ -86,8 +86,8 @@ impl ReceiptService for Service {
         request: Request<PreflightRequest>,
     ) -> Result<Response<PreflightResponse>, Status> {
         let writer = caller(&request)?;
-        request::preflight(request.get_ref(), &writer, &self.rules)?;
-        self.commits.submit(Command::Probe).await?;
+        let probe = request::preflight(request.get_ref(), &writer, &self.rules)?;
+        self.commits.submit(probe).await?;
         Ok(Response::new(PreflightResponse { ok: true }))
     }
 

@@ -74,7 +74,7 @@ async fn read(
             error.log();
             let is_temporary = matches!(
                 error,
-                Error::Busy | Error::Unavailable(_) | Error::Unpinned(_)
+                Error::Busy | Error::Unavailable(_) | Error::Unpinned(_) | Error::Uncosigned(_)
             );
             if is_temporary {
                 StatusCode::SERVICE_UNAVAILABLE.into_response()

@@ -1,7 +1,7 @@
 //! Pins: the newest checkpoint of each log, kept apart from the data, so that data that were put
 //! back or copied are noticed. The port, and its implementation on a folder.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::FileExt;
@@ -70,8 +70,8 @@ pub enum NotAdvanced {
 #[derive(Debug)]
 pub struct FolderPin {
     folder: PathBuf,
-    /// Files of which all is on the disk that can be read. Held while one is written.
-    durable: Mutex<BTreeSet<PathBuf>>,
+    /// The newest place of each file that is known to be on the disk. Held while one is written.
+    durable: Mutex<BTreeMap<PathBuf, u64>>,
 }
 
 impl FolderPin {
@@ -90,14 +90,14 @@ impl FolderPin {
         self.folder.join(format!("{}.pin", digest.to_hex()))
     }
 
-    /// Held while a pin is compared and replaced; dropped with the file.
+    /// Held by one process at a time while a file is written, under any name; dropped with the file.
     fn lock(&self) -> io::Result<File> {
         let file = File::create(self.folder.join("lock"))?;
         file.lock()?;
         Ok(file)
     }
 
-    fn durable(&self) -> MutexGuard<'_, BTreeSet<PathBuf>> {
+    fn durable(&self) -> MutexGuard<'_, BTreeMap<PathBuf, u64>> {
         self.durable.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -112,34 +112,60 @@ impl FolderPin {
 
     /// Makes a pin's file anew, durable under its name.
     fn create(&self, path: &Path, newest: &Place) -> io::Result<()> {
-        let mut bytes = newest.encode()?;
-        bytes.resize(2 * PLACE_BYTES, 0);
+        let mut bytes = vec![0; 2 * PLACE_BYTES];
+        // Where it belongs: the next one must not overwrite it.
+        let places = bytes.chunks_mut(PLACE_BYTES);
+        for (place, half) in places.zip([false, true]) {
+            if half == newest.is_second() {
+                place.copy_from_slice(&newest.encode()?);
+            }
+        }
         fs::rename(self.draft(&bytes)?, path)?;
         File::open(&self.folder)?.sync_all()
     }
 
     /// The newest place of a file, durable.
-    ///
-    /// What another process wrote, or this one in vain, can perhaps be read and be lost: the first look
-    /// at a file makes it anew. So does the one after a failure, since a failed sync may leave nothing
-    /// that a second one would write.
     fn newest(&self, path: &Path) -> io::Result<Option<Place>> {
+        let Some(newest) = self.seen(path)? else {
+            return Ok(None);
+        };
+        if self.durable().get(path) == Some(&newest.number) {
+            return Ok(Some(newest));
+        }
+        let lock = self.lock()?;
+        let newest = self.newest_locked(path);
+        drop(lock);
+        newest
+    }
+
+    /// The same for one who holds the lock.
+    ///
+    /// What another process wrote, or this one in vain, can perhaps be read and be lost: what this one
+    /// has not made durable itself is made anew. So it is after a failure, since a failed sync may leave
+    /// nothing that a second one would write.
+    fn newest_locked(&self, path: &Path) -> io::Result<Option<Place>> {
         let mut durable = self.durable();
-        let bytes = match fs::read(path) {
-            Ok(bytes) => bytes,
+        let Some(newest) = self.seen(path)? else {
+            return Ok(None);
+        };
+        if durable.get(path) != Some(&newest.number) {
+            self.create(path, &newest)?;
+            durable.insert(path.to_owned(), newest.number);
+        }
+        Ok(Some(newest))
+    }
+
+    /// The newest place of a file, whether or not it is durable.
+    fn seen(&self, path: &Path) -> io::Result<Option<Place>> {
+        match fs::read(path) {
+            Ok(bytes) => Ok(Some(Place::newest(&bytes).ok_or_else(damaged)?)),
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 // Without its folder, that a file is not there says nothing.
                 fs::metadata(&self.folder)?;
-                return Ok(None);
+                Ok(None)
             }
-            Err(error) => return Err(error),
-        };
-        let newest = Place::newest(&bytes).ok_or_else(damaged)?;
-        if !durable.contains(path) {
-            self.create(path, &newest)?;
-            durable.insert(path.to_owned());
+            Err(error) => Err(error),
         }
-        Ok(Some(newest))
     }
 
     /// Overwrites the older place.
@@ -150,7 +176,7 @@ impl FolderPin {
         let file = OpenOptions::new().write(true).open(path)?;
         file.write_all_at(&bytes, next.offset())?;
         file.sync_data()?;
-        durable.insert(path.to_owned());
+        durable.insert(path.to_owned(), next.number);
         Ok(())
     }
 
@@ -165,7 +191,7 @@ impl FolderPin {
             // Held, so that nobody looks before it is durable.
             let mut durable = self.durable();
             self.create(&path, &first)?;
-            durable.insert(path);
+            durable.insert(path, first.number);
             return Ok(());
         };
         let next = Place {
@@ -184,7 +210,8 @@ impl Pin for FolderPin {
 
     fn advance(&self, origin: &str, from: Option<&str>, to: &str) -> Result<(), NotAdvanced> {
         let _lock = self.lock().map_err(PinFailed::from)?;
-        let newest = self.newest(&self.path(origin)).map_err(PinFailed::from)?;
+        let newest = self.newest_locked(&self.path(origin));
+        let newest = newest.map_err(PinFailed::from)?;
         if newest.as_ref().map(|newest| newest.checkpoint.as_str()) != from {
             return Err(NotAdvanced::Moved);
         }
@@ -260,12 +287,16 @@ impl Place {
         Ok(bytes)
     }
 
+    fn is_second(&self) -> bool {
+        !self.number.is_multiple_of(2)
+    }
+
     /// Where it is in the file.
     fn offset(&self) -> u64 {
-        if self.number.is_multiple_of(2) {
-            return 0;
+        if self.is_second() {
+            return PLACE_BYTES as u64;
         }
-        PLACE_BYTES as u64
+        0
     }
 }
 
@@ -298,7 +329,10 @@ mod tests {
         for count in 1..6 {
             for keep in [0, 1, 30, 80] {
                 let folder = tempfile::tempdir().unwrap();
-                let pin = pinned(folder.path(), count);
+                drop(pinned(folder.path(), count));
+                // Another process goes on: the first look makes the file anew.
+                let pin = FolderPin::open(folder.path().to_owned()).unwrap();
+                assert_eq!(pin.read(ORIGIN).unwrap(), Some(text(count - 1)));
                 let path = pin.path(ORIGIN);
                 let mut bytes = fs::read(&path).unwrap();
                 let next = Place {
@@ -324,6 +358,37 @@ mod tests {
                 assert_eq!(pin.read(ORIGIN).unwrap(), Some(text(count)));
             }
         }
+    }
+
+    #[test]
+    fn two_processes_that_take_turns_leave_the_newest_pin() {
+        const TURNS: usize = 200;
+        let folder = tempfile::tempdir().unwrap();
+        drop(pinned(folder.path(), 1));
+        let advanced = std::sync::atomic::AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    let pin = FolderPin::open(folder.path().to_owned()).unwrap();
+                    for _ in 0..TURNS {
+                        let from = pin.read(ORIGIN).unwrap().unwrap();
+                        let size: usize = from.lines().nth(1).unwrap().parse().unwrap();
+                        pin.probe().unwrap();
+                        match pin.advance(ORIGIN, Some(&from), &text(size + 1)) {
+                            Ok(()) => {
+                                advanced.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                            }
+                            Err(NotAdvanced::Moved) => {}
+                            Err(error) => panic!("{error}"),
+                        }
+                    }
+                });
+            }
+        });
+        let pin = FolderPin::open(folder.path().to_owned()).unwrap();
+        let advanced = advanced.into_inner();
+        assert!(advanced >= TURNS);
+        assert_eq!(pin.read(ORIGIN).unwrap(), Some(text(advanced)));
     }
 
     #[test]

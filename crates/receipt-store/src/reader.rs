@@ -125,11 +125,14 @@ impl Reader {
         })
     }
 
-    /// The intent behind a key; none if it was settled since the key was read.
+    /// The intent behind a key; none if it was settled or erased since the key was read.
     fn open_intent(&self, key: &OperationKeyRecord) -> Result<Option<OpenIntent>, Error> {
         let stored = self.store.get(&operation_slot(key)?)?;
         let stored = stored.ok_or(Error::Corrupt("an indexed operation is missing"))?;
         let operation: OperationRecord = records::decode(&stored)?;
+        if operation.is_erased {
+            return Ok(None);
+        }
         let intent = operation.expect_intent()?;
         let entry = match intent.state() {
             State::Settled => return Ok(None),

@@ -39,8 +39,13 @@ pub trait Store: Send + Sync {
     /// The head, and which writing of it this is.
     fn head(&self) -> Result<(HeadRecord, Version), Error>;
 
-    /// The first `limit` operations whose deadlines have passed, the earliest first.
-    fn due(&self, now_ms: u64, limit: usize) -> Result<Vec<OperationKeyRecord>, Error>;
+    /// The first `limit` operations behind a place whose deadlines have passed, the earliest first.
+    fn due(
+        &self,
+        now_ms: u64,
+        after: Option<&OperationKeyRecord>,
+        limit: usize,
+    ) -> Result<Vec<OperationKeyRecord>, Error>;
 
     /// The first `limit` operations of a writer that are not settled, the earliest deadline first.
     fn open(
@@ -313,8 +318,17 @@ impl<E: Engine> Store for KvStore<E> {
         Ok((records::decode(&opened.value)?, opened.version))
     }
 
-    fn due(&self, now_ms: u64, limit: usize) -> Result<Vec<OperationKeyRecord>, Error> {
-        let found = self.sealed.scan(&Range::of(process(DUE), limit))?;
+    fn due(
+        &self,
+        now_ms: u64,
+        after: Option<&OperationKeyRecord>,
+        limit: usize,
+    ) -> Result<Vec<OperationKeyRecord>, Error> {
+        let mut range = Range::of(process(DUE), limit);
+        if let Some(after) = after {
+            range = range.after(Slot::Due(after.clone().into()).key()?);
+        }
+        let found = self.sealed.scan(&range)?;
         let mut due: Vec<OperationKeyRecord> = found
             .iter()
             .map(|found| records::decode(&found.opened.value))

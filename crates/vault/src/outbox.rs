@@ -128,7 +128,9 @@ impl Outbox {
     }
 
     async fn write(&self, entry: OutboxEntry) -> Result<(), Error> {
-        if let Err(not_taken) = self.receipts.append(&entry).await {
+        if let Err(not_taken) = self.receipts.append(&entry).await
+            && !not_taken.is_erased()
+        {
             self.receipt_failures.add(1, &[]);
             tracing::warn!(
                 operation_id = %entry.operation_id,

@@ -35,6 +35,13 @@ pub struct NotTaken {
     pub reason: Option<String>,
 }
 
+impl NotTaken {
+    /// Whether the receipt was written, and erased since: there is nothing left to do.
+    pub fn is_erased(&self) -> bool {
+        self.code == Code::NotFound && self.reason.as_deref() == Some("RECEIPT_ERASED")
+    }
+}
+
 impl From<Status> for NotTaken {
     fn from(status: Status) -> Self {
         Self {

@@ -86,6 +86,8 @@ mod tests {
         let served = [
             bundle::v1::bundle_service_server::SERVICE_NAME,
             exchange::v1::exchange_service_server::SERVICE_NAME,
+            policy::v1::approval_service_server::SERVICE_NAME,
+            policy::v1::approver_admin_service_server::SERVICE_NAME,
             policy::v1::policy_admin_service_server::SERVICE_NAME,
             policy::v1::policy_service_server::SERVICE_NAME,
             receipt::v1::receipt_admin_service_server::SERVICE_NAME,

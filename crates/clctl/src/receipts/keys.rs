@@ -9,8 +9,8 @@ use cl_model::leaf;
 use cl_model::scalar::KeyId;
 use cl_model::trust::{MAX_TRUST_BYTES, RECEIPTS, TrustFile};
 use cl_tlog::{
-    Algorithm, Checkpoint, Error as TreeError, KeyName, MAX_POLICY_BYTES, Policy,
-    SignedCheckpoint, Verifier, VerifierKey, Witnesses,
+    Algorithm, Checkpoint, Error as TreeError, KeyName, MAX_POLICY_BYTES, Policy, SignedCheckpoint,
+    Verifier, VerifierKey, Witnesses,
 };
 
 use super::fault::{Fault, Place, Why};

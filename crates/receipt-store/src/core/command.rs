@@ -113,7 +113,7 @@ pub enum Command {
         retention: Arc<Retention>,
     },
     /// Write something, to see whether writing works.
-    Probe,
+    Probe(Tenant),
 }
 
 /// An operator's order to erase a subject's receipts.

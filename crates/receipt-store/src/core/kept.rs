@@ -5,13 +5,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::routing::Tenant;
 use super::trees::{LogKey, Tree, log_record};
-use crate::cosigning::{Cosigning, CosigningFailed, NotCosigned};
+use crate::cosigning::{Cosigning, CosigningFailed, NotCosigned, Wait};
 use crate::error::Error;
 use crate::pin::{NotAdvanced, Pin};
 use crate::store::Store;
 
 /// Trees that are kept between groups; an edge has up to 16 KiB a level.
 const MAX_KEPT: usize = 64;
+
+/// Trees that stay readable while no quorum answers.
+const MAX_SHOWN: usize = 1024;
 
 /// How often a pin is read anew because another replica was faster.
 const ATTEMPTS: usize = 8;
@@ -65,11 +68,9 @@ impl Kept {
         &*self.pin
     }
 
-    /// Fails while the pins cannot be written, or witnesses do not answer.
-    pub fn probe(&self, store: &dyn Store) -> Result<(), Error> {
-        self.pin.probe()?;
-        let uncosigned = self.lock().uncosigned.clone();
-        for tenant in &uncosigned {
+    /// Fails while no quorum cosigns the log of a tenant.
+    pub fn check_quorum(&self, store: &dyn Store, tenant: &Tenant) -> Result<(), Error> {
+        if self.lock().uncosigned.contains(tenant) {
             self.cover(store, tenant)?;
         }
         Ok(())
@@ -94,7 +95,7 @@ impl Kept {
 
     /// Keeps a tree that is durable.
     pub fn keep(&self, tenant: Tenant, tree: Tree) {
-        insert(&mut self.lock().trees, tenant, tree.settled());
+        insert(&mut self.lock().trees, &tenant, &tree.settled(), MAX_KEPT);
     }
 
     /// The tree of a tenant as it is stored, once its pin has it and a quorum has cosigned it.
@@ -110,7 +111,7 @@ impl Kept {
             let Some(tree) = self.pinned(store, tenant, Missing::Refuse)? else {
                 return Ok(None);
             };
-            if let Some(tree) = self.cosigned(store, tenant, tree)? {
+            if let Some(tree) = self.cosigned(store, tenant, tree, Wait::Yes)? {
                 return Ok(Some(tree));
             }
         }
@@ -177,9 +178,10 @@ impl Kept {
         store: &dyn Store,
         tenant: &Tenant,
         mut tree: Tree,
+        wait: Wait,
     ) -> Result<Option<Tree>, Error> {
         if self.lacks_cosignatures(&tree) {
-            let cosigned = self.cosigning.cosign(tenant, &tree, store);
+            let cosigned = self.cosigning.cosign(tenant, &tree, store, wait);
             let mut memory = self.lock();
             if cosigned.is_err() {
                 memory.uncosigned.insert(tenant.clone());
@@ -203,7 +205,9 @@ impl Kept {
             }
             self.keep(tenant.clone(), tree.clone());
         }
-        insert(&mut self.lock().shown, tenant.clone(), tree.clone());
+        if self.cosigning.has_witnesses() {
+            insert(&mut self.lock().shown, tenant, &tree, MAX_SHOWN);
+        }
         Ok(Some(tree))
     }
 
@@ -231,7 +235,7 @@ impl Kept {
             // The call that grew the log asks the witnesses; a reader need not.
             Some(shown) if self.lacks_cosignatures(&tree) => shown,
             _ => {
-                let cosigned = self.cosigned(store, tenant, tree)?;
+                let cosigned = self.cosigned(store, tenant, tree, Wait::No)?;
                 cosigned.ok_or(Error::Busy)?
             }
         };
@@ -258,9 +262,10 @@ enum Missing {
     Adopt,
 }
 
-fn insert(trees: &mut BTreeMap<Tenant, Tree>, tenant: Tenant, tree: Tree) {
-    if trees.len() >= MAX_KEPT && !trees.contains_key(&tenant) {
-        trees.clear();
+/// Keeps a tree in place of one that is perhaps asked for again, if there is no room.
+fn insert(trees: &mut BTreeMap<Tenant, Tree>, tenant: &Tenant, tree: &Tree, limit: usize) {
+    if trees.len() >= limit && !trees.contains_key(tenant) {
+        trees.pop_first();
     }
-    trees.insert(tenant, tree);
+    trees.insert(tenant.clone(), tree.clone());
 }

@@ -6,7 +6,7 @@
 mod erasing;
 mod holding;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cl_host::ids::Ids;
 use cl_model::leaf::{self, SALT_BYTES, Salt};
@@ -81,9 +81,30 @@ impl<'a> Ledger<'a> {
     /// One that cannot be recorded does not hold up the others; the last such error comes back.
     pub fn expire_due(&mut self) -> Result<(), Error> {
         let mut result = Ok(());
-        for key in self.base.store.due(self.clock_ms, MAX_DUE)? {
-            if let Err(error) = self.expire_indexed(&key) {
-                result = Err(error);
+        let mut failing = BTreeSet::new();
+        let (mut after, mut recorded) = (None, 0);
+        while recorded < MAX_DUE {
+            let due = self
+                .base
+                .store
+                .due(self.clock_ms, after.as_ref(), MAX_DUE)?;
+            let is_last = due.len() < MAX_DUE;
+            for key in &due {
+                // What fails for one of them fails for the others of its log.
+                if failing.contains(&key.tenant) {
+                    continue;
+                }
+                match self.expire_indexed(key) {
+                    Ok(()) => recorded += 1,
+                    Err(error) => {
+                        failing.insert(key.tenant.clone());
+                        result = Err(error);
+                    }
+                }
+            }
+            after = due.into_iter().last();
+            if is_last {
+                break;
             }
         }
         result
@@ -121,7 +142,8 @@ impl<'a> Ledger<'a> {
                 settled_ms,
                 retention,
             } => self.sweep(tenant, *settled_ms, retention),
-            Command::Probe => {
+            Command::Probe(tenant) => {
+                self.check_quorum(tenant)?;
                 self.is_probed = true;
                 Ok(Outcome::Done)
             }
@@ -159,6 +181,7 @@ impl<'a> Ledger<'a> {
             routing: &call.routing,
             writer: call.writer.as_str(),
             by_consumer,
+            about_writer: None,
         };
         let sequence = self.add_entry(receipt, &origin)?;
         let operation = OperationRecord {
@@ -188,6 +211,7 @@ impl<'a> Ledger<'a> {
         if deadline_ms - self.clock_ms > MAX_DEADLINE_MS {
             return Err(Error::field("deadline", "at most 24 hours away"));
         }
+        self.check_quorum(&call.routing.tenant)?;
         // Whether the earlier operation had its effect is not known: nothing may build on it.
         if self.unsettled(&call.routing.tenant, members)?.1 > 0 {
             return Err(Error::BundleUnsettled);
@@ -240,6 +264,7 @@ impl<'a> Ledger<'a> {
             routing: &call.routing,
             writer: call.writer.as_str(),
             by_consumer: false,
+            about_writer: None,
         };
         let sequence = self.add_entry(&receipt, &origin)?;
         let key = call.key(intent.deadline_ms);
@@ -293,6 +318,7 @@ impl<'a> Ledger<'a> {
         let intent = operation.expect_intent()?.clone();
         let routing = records::routing(operation.routing.as_ref())?;
         let own_id = self.base.rules.own_id.as_str();
+        let writer = operation.writer.clone();
         let members = Members::parse(&intent.members).map_err(|_| BAD_MEMBERS)?;
         let receipt = overdue_receipt(&members, &routing.operation_id, own_id, self.now_ms)
             .map_err(|_| BAD_MEMBERS)?;
@@ -300,6 +326,7 @@ impl<'a> Ledger<'a> {
             routing: &routing,
             writer: own_id,
             by_consumer: false,
+            about_writer: Some(&writer),
         };
         let (unsettled, count) = self.unsettled(&routing.tenant, &intent.members)?;
         let sequence = self.add_entry(&receipt, &origin)?;
@@ -318,6 +345,11 @@ impl<'a> Ledger<'a> {
         });
         self.put(slot.clone(), &operation.clone());
         Ok(())
+    }
+
+    /// Refuses what could not be recorded later because no quorum cosigns the tenant's log.
+    fn check_quorum(&self, tenant: &Tenant) -> Result<(), Error> {
+        self.base.kept.check_quorum(self.base.store, tenant)
     }
 
     /// The bundle that an intent's members name, and how many operations about it are indeterminate.
@@ -406,8 +438,10 @@ impl<'a> Ledger<'a> {
         let found = self.read::<NumberRecord>(&Slot::Receipt(tenant.clone(), reference))?;
         let found = found.map(|found| self.entry_record(tenant, found.number));
         let is_own = found.transpose()?.is_some_and(|entry| {
-            let is_writers =
-                entry.writer == origin.writer || entry.writer == self.base.rules.own_id.as_str();
+            let is_writers = match &entry.about_writer {
+                None => entry.writer == origin.writer,
+                Some(about) => about == origin.writer && is_of_operation(&entry, origin.routing),
+            };
             let is_actors = || entry.actor() == Some(receipt.receipt().actor.as_str().to_owned());
             is_writers
                 && entry.by_consumer == origin.by_consumer
@@ -496,6 +530,14 @@ struct Origin<'a> {
     routing: &'a Routing,
     writer: &'a str,
     by_consumer: bool,
+    /// Whose operation the store's own receipt is about.
+    about_writer: Option<&'a str>,
+}
+
+/// Whether the entry is about this very operation.
+fn is_of_operation(entry: &EntryRecord, routing: &Routing) -> bool {
+    let of = entry.routing.as_ref();
+    of.is_some_and(|of| of.operation_id == routing.operation_id.as_str())
 }
 
 impl Origin<'_> {
@@ -508,6 +550,7 @@ impl Origin<'_> {
             routing: Some(RoutingRecord::from(self.routing)),
             writer: self.writer.to_owned(),
             by_consumer: self.by_consumer,
+            about_writer: self.about_writer.map(str::to_owned),
             operation: facets.operation,
             outcome: facets.outcome,
             bundle_ref: facets.bundle_ref,

@@ -87,6 +87,9 @@ pub struct EntryRecord {
     /// That the receipt was erased: then only this, the leaf and the time of recording are there.
     #[prost(message, optional, tag = "14")]
     pub tombstone: Option<TombstoneRecord>,
+    /// The writer of the operation that a receipt of the store's own is about.
+    #[prost(string, optional, tag = "15")]
+    pub about_writer: Option<String>,
 }
 
 /// That a receipt was erased.

@@ -339,7 +339,8 @@ impl TileReader for Tiles<'_> {
 /// The entries that a group adds, by tenant.
 #[derive(Default)]
 pub struct Growth {
-    logs: BTreeMap<Tenant, Added>,
+    /// A log that cannot go on is not tried again for the rest of the group.
+    logs: BTreeMap<Tenant, Result<Added, Error>>,
 }
 
 struct Added {
@@ -359,21 +360,18 @@ impl Growth {
     /// The stored ones are pinned first. A store is so never more than one group ahead of a pin, and of
     /// two stores on copies of the same data one stops before it writes.
     pub fn size(&mut self, kept: &Kept, store: &dyn Store, tenant: &Tenant) -> Result<u64, Error> {
-        if let Some(added) = self.logs.get(tenant) {
-            return Ok(added.size());
-        }
-        let added = Added {
-            stored: kept.cover(store, tenant)?,
-            leaves: Vec::new(),
-        };
-        let size = added.size();
-        self.logs.insert(tenant.clone(), added);
-        Ok(size)
+        let log = self.logs.entry(tenant.clone()).or_insert_with(|| {
+            Ok(Added {
+                stored: kept.cover(store, tenant)?,
+                leaves: Vec::new(),
+            })
+        });
+        log.as_ref().map(Added::size).map_err(Error::clone)
     }
 
     /// Adds an entry behind the others; the tenant's size was asked for before.
     pub fn push(&mut self, tenant: &Tenant, leaf: [u8; leaf::LEAF_BYTES]) {
-        if let Some(added) = self.logs.get_mut(tenant) {
+        if let Some(Ok(added)) = self.logs.get_mut(tenant) {
             added.leaves.push(leaf);
         }
     }
@@ -387,6 +385,7 @@ impl Growth {
         let grown = self
             .logs
             .into_iter()
+            .filter_map(|(tenant, log)| Some((tenant, log.ok()?)))
             .filter(|(_, added)| !added.leaves.is_empty());
         let trees = grown.map(|(tenant, added)| {
             let tree = Tree::grow(added.stored, &added.leaves, key, &tenant, changes)?;

@@ -3,8 +3,12 @@
 use serde_json::{Value, json};
 use tonic::Code;
 
-use crate::requests::{append, append_of, consumer_append, consumption, members, with};
-use crate::support::{AUDITOR, ENGINE, ISSUER, World, refusal, refused, verified_entries};
+use crate::requests::{
+    append, append_of, begin, complete, consumer_append, consumption, members, with,
+};
+use crate::support::{
+    AUDITOR, ENGINE, ISSUER, World, open_intents, refusal, refused, verified_entries, within,
+};
 
 fn superseding(members: Value, reference: &str) -> Value {
     with(members, json!({"supersedes_ref": reference}))
@@ -67,4 +71,35 @@ async fn a_consumer_corrects_only_itself() {
     issuer.append(consumer_append(members)).await.unwrap();
     let auditor = &mut world.client(store.addr, AUDITOR);
     assert_eq!(verified_entries(auditor).await, 3);
+}
+
+#[tokio::test]
+async fn what_the_store_says_of_an_operation_is_corrected_by_its_completion_alone() {
+    let world = World::new();
+    let store = world.start().await;
+    let engine = &mut world.client(store.addr, ENGINE);
+    let issuer = &mut world.client(store.addr, ISSUER);
+    engine.begin(begin(1)).await.unwrap();
+    world.clock.advance(60_000);
+    let overdue = within("the store's own receipt", async {
+        loop {
+            let open = open_intents(engine).await;
+            if let Some(entry) = open.intents.into_iter().next().and_then(|it| it.entry) {
+                return entry.receipt_ref;
+            }
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let invalid = refused(Code::InvalidArgument, "INVALID_RECEIPT");
+    let members = superseding(members(2), &overdue);
+    assert_eq!(
+        refusal(engine.append(append_of(2, &members)).await),
+        invalid
+    );
+    let failed = with(consumption(3), json!({"outcome": "failure"}));
+    let by_consumer = consumer_append(superseding(failed, &overdue));
+    assert_eq!(refusal(issuer.append(by_consumer).await), invalid);
+    let completed = engine.complete(complete(1)).await.unwrap().into_inner();
+    assert_eq!(completed.entry.unwrap().supersedes_ref, Some(overdue));
 }

@@ -42,6 +42,8 @@ enum Mood {
     Other,
     /// With the size that it was asked from plus one, always.
     Confused,
+    /// That it knows no log but this tenant's.
+    Knows(&'static str),
 }
 
 /// A witness as its specification has it.
@@ -104,6 +106,10 @@ impl Witness for TestWitness {
         state.calls += 1;
         match state.mood {
             Mood::Honest => Ok(self.honest(&mut state.seen, &request)),
+            Mood::Knows(tenant) if request.checkpoint().checkpoint().origin().ends_with(tenant) => {
+                Ok(self.honest(&mut state.seen, &request))
+            }
+            Mood::Knows(_) => Ok((404, Vec::new())),
             Mood::Away => Err(WitnessAway::new(io::Error::other("away"))),
             Mood::Says(status) => Ok((status, Vec::new())),
             Mood::Garbage => Ok((200, b"no signature\n".to_vec())),
@@ -263,6 +269,38 @@ async fn without_a_quorum_nothing_is_acknowledged() {
         assert_eq!(verified_entries(auditor).await, 2);
         store.end().await;
     }
+}
+
+#[tokio::test]
+async fn a_log_that_no_witness_knows_stops_no_other() {
+    let world = witnessed(1, 1);
+    world.witnesses.set(0, Mood::Knows("/acme"));
+    let store = world.start().await;
+    let writer = &mut world.client(store.addr, ENGINE);
+    let mut foreign = append(1);
+    foreign.routing.as_mut().unwrap().tenant = "beta".to_owned();
+    for _ in 0..2 {
+        assert_eq!(refusal(writer.append(foreign.clone()).await), unavailable());
+    }
+    writer.append(append(2)).await.unwrap();
+    writer.begin(begin(3)).await.unwrap();
+    preflight(writer).await.unwrap();
+    let request = PreflightRequest {
+        tenant: "beta".to_owned(),
+        operations: vec!["policy.decide".to_owned()],
+    };
+    assert_eq!(
+        refusal(writer.preflight(request.clone()).await),
+        unavailable()
+    );
+    let mut begun = begin(4);
+    begun.routing.as_mut().unwrap().tenant = "beta".to_owned();
+    assert_eq!(refusal(writer.begin(begun).await), unavailable());
+    // At once, so that the log is told to the witness: what waited is there.
+    world.witnesses.set(0, Mood::Honest);
+    writer.preflight(request).await.unwrap();
+    let repeat = writer.append(foreign).await.unwrap().into_inner();
+    assert_eq!(repeat.entry.unwrap().sequence, 1);
 }
 
 #[tokio::test]

@@ -160,40 +160,32 @@ impl Ledger<'_> {
             let left = (left > 0).then(|| NumberRecord { number: left }.encode_to_vec());
             self.changes.insert(size, left);
         }
-        self.forget_operation(&routing, &entry.writer, sequence)?;
+        let writer = entry.about_writer.as_ref().unwrap_or(&entry.writer);
+        self.forget_operation(&routing, writer, sequence)?;
         let tombstone = entry.erased(class, self.now_ms);
         self.put(Slot::Entry(tenant.clone(), sequence), &tombstone);
         Ok(())
     }
 
     /// Forgets an operation but for that its id was used, unless it has a newer entry.
-    ///
-    /// The store's own receipt about an operation does not say whose it is.
     fn forget_operation(
         &mut self,
         routing: &Routing,
         writer: &str,
         sequence: u64,
     ) -> Result<(), Error> {
-        let rules = self.base.rules;
-        let mut writers = vec![writer.to_owned()];
-        if writer == rules.own_id.as_str() {
-            writers.extend(rules.writers.ids().map(|id| id.as_str().to_owned()));
-        }
-        for writer in writers {
-            let id = routing.operation_id.clone();
-            let slot = Slot::Operation(routing.tenant.clone(), writer, id);
-            let operation: Option<OperationRecord> = self.read(&slot)?;
-            let Some(operation) = operation.filter(|it| it.sequence == sequence) else {
-                continue;
-            };
-            self.settle(&routing.tenant, &routing.operation_id, &operation)?;
-            let used = OperationRecord {
-                is_erased: true,
-                ..OperationRecord::default()
-            };
-            self.put(slot, &used);
-        }
+        let id = routing.operation_id.clone();
+        let slot = Slot::Operation(routing.tenant.clone(), writer.to_owned(), id);
+        let operation: Option<OperationRecord> = self.read(&slot)?;
+        let Some(operation) = operation.filter(|it| it.sequence == sequence) else {
+            return Ok(());
+        };
+        self.settle(&routing.tenant, &routing.operation_id, &operation)?;
+        let used = OperationRecord {
+            is_erased: true,
+            ..OperationRecord::default()
+        };
+        self.put(slot, &used);
         Ok(())
     }
 
@@ -217,6 +209,10 @@ impl Ledger<'_> {
         let open = self.count(&size)?.saturating_sub(1);
         self.put_count(size, open);
         self.changes.insert(Slot::Open(key.into()), None);
+        if intent.overdue_sequence > 0 {
+            let (unsettled, count) = self.unsettled(tenant, &intent.members)?;
+            self.put_unsettled(unsettled, count.saturating_sub(1));
+        }
         Ok(())
     }
 
@@ -257,6 +253,7 @@ impl Ledger<'_> {
             routing: &routing,
             writer: self.base.rules.own_id.as_str(),
             by_consumer: false,
+            about_writer: None,
         };
         self.add_entry(&receipt, &origin)?;
         Ok(())

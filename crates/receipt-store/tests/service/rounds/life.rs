@@ -102,7 +102,7 @@ impl Store {
     pub(crate) async fn end(self) {
         self.shutdown.request();
         let commits = &self.service.commits;
-        let ended = async { while commits.submit(Command::Probe).await.is_ok() {} };
+        let ended = async { while commits.submit(probe()).await.is_ok() {} };
         within("the committer's end", ended).await;
     }
 
@@ -215,4 +215,8 @@ async fn serve(
             break;
         }
     }
+}
+
+fn probe() -> Command {
+    Command::Probe(Tenant::parse("acme").unwrap())
 }
