@@ -149,6 +149,7 @@ pub(crate) enum RequestState {
     Issued,
     Failed,
     Expired,
+    Revoked,
 }
 
 /// Where a request stands after an answer.

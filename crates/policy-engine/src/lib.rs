@@ -139,6 +139,7 @@ const CALLERS: [(&str, &[&str], &[&str]); 4] = [
             "FinishAnswer",
             "ListDecisions",
             "RevokeGrant",
+            "ListSubjects",
         ],
     ),
 ];

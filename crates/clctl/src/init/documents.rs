@@ -14,6 +14,9 @@ use crate::token::{DEMO_AGENT, DEMO_CLIENT, DEMO_MODEL};
 /// How long signatures of a fresh key are accepted.
 const KEY_LIFETIME_S: u64 = 5 * 365 * 24 * 60 * 60;
 
+/// Who may approve for the subject of the first policy.
+const APPROVER: &str = "urn:cl:person:primary";
+
 /// How long the example requests are valid.
 const REQUEST_LIFETIME_S: u64 = 600;
 
@@ -162,7 +165,7 @@ pub(super) fn snapshot(parties: &Parties) -> Value {
         },
         "resolve": {},
         "clients": [registered(agent), registered(client)],
-        "approvers": [],
+        "approvers": [{"principal": APPROVER, "subjects": [SUBJECT]}],
         "limits": {"max_lifetime_seconds": 86_400},
         "expires_at": null,
     })

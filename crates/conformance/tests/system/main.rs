@@ -8,6 +8,7 @@
 )]
 
 mod callers;
+mod console;
 mod crashes;
 mod decisions;
 mod deployment;

@@ -225,6 +225,7 @@ fn request_state(state: wire::RequestState) -> Result<RequestState, Error> {
         wire::RequestState::Issued => Ok(RequestState::Issued),
         wire::RequestState::Failed => Ok(RequestState::Failed),
         wire::RequestState::Expired => Ok(RequestState::Expired),
+        wire::RequestState::Revoked => Ok(RequestState::Revoked),
     }
 }
 

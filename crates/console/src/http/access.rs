@@ -7,7 +7,7 @@ use axum::response::Response;
 use cl_host::deadline::Deadline;
 
 use super::call::{Call, Signed};
-use super::{Console, page as html};
+use super::{Console, page as html, passkey};
 use crate::engine::Decision;
 use crate::error::Error;
 use crate::pages;
@@ -51,7 +51,7 @@ pub(super) async fn revoke(State(console): State<Arc<Console>>, request: Request
     let mut call = Call::of(request);
     let answer = async {
         let (signed, form) = console.signed_form(&mut call).await?;
-        let operation = form.one("operation_id")?.to_owned();
+        let operation = passkey::operation_id(&form)?;
         let token = signed.token();
         let revoke = console
             .engine

@@ -119,7 +119,7 @@ impl Console {
         let (name, deadline) = (call.name()?, call.deadline());
         let ceremony = passkey::ceremony_id(&form)?;
         let assertion = passkey::assertion(&form)?;
-        let operation = form.one("operation_id")?.to_owned();
+        let operation = passkey::operation_id(&form)?;
         let finish =
             self.engine
                 .finish_answer(signed.token(), ceremony, assertion, operation, deadline);

@@ -64,7 +64,7 @@ fn message(form: &Form) -> Result<FinishEnrolmentRequest, Error> {
         link_token: form.bytes("link_token", TOKEN_BYTES, TOKEN_BYTES)?.to_vec(),
         client_data: passkey::client_data(form)?,
         attestation_object: attestation.to_vec(),
-        operation_id: form.one("operation_id")?.to_owned(),
+        operation_id: passkey::operation_id(form)?,
     })
 }
 

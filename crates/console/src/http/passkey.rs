@@ -17,6 +17,20 @@ pub(crate) fn encoded(bytes: &[u8]) -> String {
     BASE64URL_NOPAD.encode(bytes)
 }
 
+/// The id that the page gave the operation, so that a repeat of the form is the same one.
+pub(super) fn operation_id(form: &Form) -> Result<String, Error> {
+    const NAME: &str = "operation_id";
+    const UUID_CHARS: usize = 36;
+
+    let id = form.one(NAME)?;
+    let uuid = id.strip_prefix("urn:cl:operation:").unwrap_or_default();
+    let is_one = uuid.len() == UUID_CHARS
+        && uuid
+            .bytes()
+            .all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+    is_one.then(|| id.to_owned()).ok_or(Error::Form(NAME))
+}
+
 pub(super) fn ceremony_id(form: &Form) -> Result<Vec<u8>, Error> {
     Ok(form.bytes("ceremony_id", 16, 16)?.to_vec())
 }

@@ -7,7 +7,7 @@ use axum::response::Response;
 use cl_model::digest::Digest;
 use cl_model::scalar::Action;
 use cl_model::time::UnixTime;
-use cl_model::urn::{BundleId, DecisionId};
+use cl_model::urn::{BundleId, DecisionId, MAX_ID_BYTES};
 
 use super::call::Call;
 use super::{Console, page as html};
@@ -101,7 +101,7 @@ fn short(subject: &Subject) -> String {
 fn search(query: &Form) -> Result<Search, Error> {
     let field = |name: &'static str, is_one: &dyn Fn(&str) -> bool| match query.optional(name)? {
         None | Some("") => Ok(None),
-        Some(text) if is_one(text) => Ok(Some(text.to_owned())),
+        Some(text) if text.len() <= MAX_ID_BYTES && is_one(text) => Ok(Some(text.to_owned())),
         Some(_) => Err(Error::Form(name)),
     };
     let day = |name: &'static str, time: &str| match query.optional(name)? {

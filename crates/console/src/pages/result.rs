@@ -66,6 +66,10 @@ fn told(outcome: &Outcome) -> (&'static str, &'static str) {
             "Your answer was recorded, but nothing is handed over",
             "What you granted could not be made ready for the recipient.",
         ),
+        RequestState::Revoked => (
+            "What you granted was taken back",
+            "Your answer was recorded, and the access was ended since.",
+        ),
         RequestState::Expired | RequestState::PendingApproval => (
             "Your answer was recorded, but its time is over",
             "The request ran out before anything could be handed over.",

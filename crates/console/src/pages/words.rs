@@ -148,7 +148,6 @@ pub(crate) fn evidence(operation: &str) -> Option<&'static str> {
     Some(match operation {
         "policy.decide" => "that the request was decided, and how",
         "policy.approve" => "that you answered, and when",
-        "policy.grant" | "grant.issue" => "that access was granted",
         "bundle.issue" => "that a bundle was made for the recipient",
         "bundle.deliver" => "that the recipient fetched it",
         _ => return None,
@@ -193,6 +192,15 @@ pub(crate) fn reason(code: &str) -> &'static str {
         }
         "REQUESTER_UNAUTHENTICATED" => "The requester did not prove who it is.",
         "SUBJECT_NOT_AUTHORIZED" => "The policy does not cover this subject.",
+        "REQUESTER_FACTS_MISMATCH" => {
+            "The requester says it is somebody else than it proved to be."
+        }
+        "CLIENT_NOT_REGISTERED" => "The requester's program is not registered.",
+        "ASSURANCE_TOO_LOW" => "It is not sure enough who the requester is.",
+        "POLICY_SNAPSHOT_EXPIRED" => "The policy's own time was over.",
+        "SELECTOR_LIMIT_EXCEEDED" => "The request asks for too many kinds of facts at once.",
+        "ACTION_LIMIT_EXCEEDED" => "The request asks for too many actions at once.",
+        "REQUEST_LIFETIME_EXCEEDED" => "The request would count for too long.",
         "REQUESTER_NOT_AUTHORIZED" => "The policy does not name this requester.",
         "CLIENT_NOT_AUTHORIZED" => "The policy does not name the program that the requester used.",
         "AUTHENTICATION_METHOD_NOT_ALLOWED" => {
@@ -205,9 +213,12 @@ pub(crate) fn reason(code: &str) -> &'static str {
         "PURPOSE_CODE_INVALID" => "The request's purpose is not a known one.",
         "PURPOSE_CODE_NOT_ALLOWED" => "The policy does not allow this purpose.",
         "PURPOSE_INVALID" => "The request's own words on its purpose are missing or too long.",
-        "APPROVAL_REQUIRED" | "HUMAN_APPROVAL_REQUIRED" => "A person has to approve a part of it.",
-        "APPROVAL_VERIFIED" => "A person approved it.",
-        "APPROVAL_DECLINED" | "APPROVAL_REJECTED" => "A person declined it.",
+        "APPROVAL_REQUIRED" => "A person has to approve a part of it.",
+        "APPROVAL_DECLINED" => "A person declined it.",
+        "APPROVAL_EXPIRED" => "A person's approval had ended.",
+        "APPROVAL_BINDING_INVALID" => "A person's approval was of another request or policy.",
+        "APPROVAL_SCOPE_INCOMPLETE" => "A person's approval did not cover what was asked for.",
+        "APPROVAL_UNVERIFIED" => "A person's approval could not be verified.",
         _ => "The policy says so.",
     }
 }
@@ -222,6 +233,7 @@ pub(crate) const fn standing(state: crate::engine::RequestState) -> &'static str
         RequestState::Issued => "A bundle was issued",
         RequestState::Failed => "No bundle could be issued",
         RequestState::Expired => "Its time is over",
+        RequestState::Revoked => "What it granted was taken back",
     }
 }
 

@@ -2,7 +2,8 @@
 
 use tonic::Code;
 
-use crate::engine::{PURPOSE, item, refusal};
+use crate::engine::refusal;
+use crate::items::{PURPOSE, item};
 use crate::world::World;
 
 #[tokio::test]

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use crate::engine::{TAG, decision, item};
+use crate::items::{TAG, decision, item};
 use crate::support::{until, within};
 use crate::world::World;
 
@@ -90,7 +90,7 @@ impl<'a> Window<'a> {
         let token = BASE64URL_NOPAD.encode(&[8; 32]);
         self.goto(&format!("/enrol#{token}")).await;
         until("the person", async || {
-            (self.text("[data-person]").await == crate::engine::PERSON).then_some(())
+            (self.text("[data-person]").await == crate::items::PERSON).then_some(())
         })
         .await;
         let address = self.browser.client().current_url().await.unwrap();

@@ -1,6 +1,6 @@
 //! What people look back on, and end.
 
-use crate::engine::{TAG, decision};
+use crate::items::{TAG, decision};
 use crate::world::{Options, World};
 
 const OTHER_TAG: &str = "b3RoZXItdGFnLW90aGVyLXRhZy1vdGhlci10YWctb3Q";
@@ -29,6 +29,9 @@ async fn access_is_ended_after_a_question() {
     );
     let late = person.post("/access/d1/revoke", &[operation()]).await;
     assert_eq!(late.refusal(), (409, "GRANT_NOT_ACTIVE".to_owned()));
+    let malformed = ("operation_id", "urn:cl:operation:x".to_owned());
+    let malformed = person.post("/access/d1/revoke", &[malformed]).await;
+    assert_eq!(malformed.refusal(), (400, "FORM_INVALID".to_owned()));
     let unknown = person.post("/access/other/revoke", &[operation()]).await;
     assert_eq!(unknown.refusal(), (404, "DECISION_NOT_FOUND".to_owned()));
 }
@@ -119,6 +122,7 @@ async fn receipts_are_searched_by_what_is_well_formed() {
         "to=2030-13-01",
         "bundle=urn:cl:decision:d1",
         "decision=d1",
+        &format!("bundle=urn:cl:bundle:{}", "b".repeat(512)),
         "outcome=success&outcome=failure",
         "a=%ff",
     ] {

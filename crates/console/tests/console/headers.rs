@@ -3,7 +3,7 @@
 use http::Method;
 
 use crate::client::{Answer, Call};
-use crate::engine::{decision, item};
+use crate::items::{decision, item};
 use crate::world::World;
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \

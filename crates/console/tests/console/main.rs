@@ -14,6 +14,7 @@ mod client;
 mod engine;
 mod evidence;
 mod headers;
+mod items;
 mod people;
 mod pki;
 mod posts;

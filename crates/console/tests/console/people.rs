@@ -4,7 +4,8 @@ use data_encoding::BASE64URL_NOPAD;
 use tonic::Code;
 
 use crate::client::Call;
-use crate::engine::{PERSON, item, refusal};
+use crate::engine::refusal;
+use crate::items::{PERSON, item};
 use crate::world::{Options, World};
 
 #[tokio::test]
@@ -119,7 +120,10 @@ async fn a_link_enrols_one_passkey() {
         fields.retain(|(name, _)| matches!(*name, "ceremony_id" | "client_data"));
         fields.push(link());
         fields.push(("attestation_object", BASE64URL_NOPAD.encode(&[1; 200])));
-        fields.push(("operation_id", "urn:cl:operation:x".to_owned()));
+        fields.push((
+            "operation_id",
+            "urn:cl:operation:0198f1b2-0000-7000-8000-000000000001".to_owned(),
+        ));
         fields
     };
     let done = visit.post("/enrol", &finish()).await;

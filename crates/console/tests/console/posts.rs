@@ -3,7 +3,7 @@
 use http::Method;
 
 use crate::client::Call;
-use crate::engine::{decision, item};
+use crate::items::{decision, item};
 use crate::world::{Options, World};
 
 /// Every path that takes forms, with fields that would do.

@@ -4,7 +4,8 @@ use cl_wire::policy::v1::ApprovalState;
 use data_encoding::BASE64URL_NOPAD;
 use tonic::Code;
 
-use crate::engine::{TAG, decision, item, refusal};
+use crate::engine::refusal;
+use crate::items::{TAG, decision, item};
 use crate::support::logs;
 use crate::world::World;
 

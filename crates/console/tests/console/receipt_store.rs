@@ -14,7 +14,8 @@ use data_encoding::BASE64URL_NOPAD;
 use serde_json::json;
 use tonic::{Code, Request, Response, Status};
 
-use crate::engine::{TENANT, at, refusal};
+use crate::engine::refusal;
+use crate::items::{TENANT, at};
 use crate::pki::TRUST_DOMAIN;
 
 const SALT: [u8; 32] = [4; 32];

@@ -3,7 +3,8 @@
 use cl_wire::policy::v1::{ApprovalState, ScopeTreatment};
 use tonic::Code;
 
-use crate::engine::{item, refusal};
+use crate::engine::refusal;
+use crate::items::item;
 use crate::world::World;
 
 #[tokio::test]
