@@ -23,10 +23,11 @@
 //! # A compromise yields
 //!
 //! What people see, and the sessions that are open meanwhile: whoever controls this process can read
-//! the queue, decisions and receipts of people who are signed in, revoke what was granted, and show a
-//! person something false while that person's passkey signs another item. It cannot answer without a
-//! gesture of that person at that moment, sign in without one, enrol without an open link and an
-//! operator's confirmation, or change a receipt.
+//! the queue and decisions of people who are signed in, revoke what was granted, and show a person
+//! something false while that person's passkey signs another item; and it can read all receipts of
+//! the tenants that the store's table of readers gives it, since it reads like an auditor. It cannot
+//! answer without a gesture of that person at that moment, sign in without one, enrol without an
+//! open link and an operator's confirmation, or change a receipt.
 
 #![deny(missing_docs)]
 

@@ -14,7 +14,7 @@ use cl_model::{canonical, receipt};
 use cl_wire::receipt::v1 as wire;
 use cl_wire::receipt::v1::receipt_service_client::ReceiptServiceClient;
 use cl_wire::time;
-use tonic::Request;
+use tonic::{Request, Status};
 
 pub use self::proof::Log;
 use crate::engine::Page;
@@ -124,13 +124,12 @@ impl Receipts {
         let message = wire::GetReceiptRequest {
             tenant: tenant.to_owned(),
             receipt_ref: format!("{}{id}", ReceiptId::PREFIX),
+            actor: None,
         };
         let mut call = Request::new(message);
         deadline.limit(&mut call);
         let answer = self.client.clone().get_receipt(call).await;
-        let answer = answer
-            .map_err(|status| Error::of_status(Peer::ReceiptStore, &status))?
-            .into_inner();
+        let answer = answer.map_err(|status| refused(&status))?.into_inner();
         let recorded = recorded(answer.receipt.ok_or(broken("no receipt"))?)?;
         if recorded.id != id {
             return Err(broken("another receipt"));
@@ -141,7 +140,7 @@ impl Receipts {
             .as_deref()
             .is_some_and(|tag| tags.contains(&tag));
         if !is_theirs {
-            return Err(Error::of_reason("RECEIPT_NOT_FOUND").unwrap_or(Error::NotFound));
+            return Err(not_found());
         }
         let proven = self.log.prove(tenant, &recorded, &answer.proof, now);
         let verdict = match &proven {
@@ -166,6 +165,18 @@ impl Receipts {
 
 const fn broken(what: &'static str) -> Error {
     Error::BrokenContract(Peer::ReceiptStore, what)
+}
+
+fn not_found() -> Error {
+    Error::of_reason("RECEIPT_NOT_FOUND").unwrap_or(Error::NotFound)
+}
+
+/// Of one that was erased nobody can tell any more whose it was.
+fn refused(status: &Status) -> Error {
+    if cl_wire::status::reason(status).as_deref() == Some("RECEIPT_ERASED") {
+        return not_found();
+    }
+    Error::of_status(Peer::ReceiptStore, status)
 }
 
 /// Checks an answer: a canonical receipt by every rule of the specification.

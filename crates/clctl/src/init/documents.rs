@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::certificates::AUDITOR_PATH;
 use crate::keys::Purpose;
 use crate::owner::SUBJECT;
-use crate::processes::{GATEWAY, PROCESSES};
+use crate::processes::{CONSOLE, GATEWAY, PROCESSES};
 use crate::token::{DEMO_AGENT, DEMO_CLIENT, DEMO_MODEL};
 
 /// How long signatures of a fresh key are accepted.
@@ -118,7 +118,8 @@ pub(super) fn receipt_writers(trust_domain: &str) -> Value {
     json!({"writers_version": 1, "writers": rows.collect::<Map<_, _>>()})
 }
 
-/// Who may read which receipts: the auditor all, and the gateway those that requesters ask it for.
+/// Who may read which receipts: the auditor all, the gateway those that requesters ask it for, and the
+/// console all, of which it shows people those about their own subjects.
 pub(super) fn receipt_readers(trust_domain: &str) -> Value {
     let row = |path: &str, role: &str| {
         let id = format!("spiffe://{trust_domain}/{path}");
@@ -127,6 +128,7 @@ pub(super) fn receipt_readers(trust_domain: &str) -> Value {
     let rows = [
         row(AUDITOR_PATH, "auditor"),
         row(&GATEWAY.spiffe_path(), "requester"),
+        row(&CONSOLE.spiffe_path(), "auditor"),
     ];
     json!({"readers_version": 1, "readers": rows.into_iter().collect::<Map<_, _>>()})
 }

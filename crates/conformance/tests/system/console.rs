@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::decisions::submit;
 use crate::deployment::{CONSOLE, Deployment, until};
+use crate::exchange::capture;
 
 const PERSON: &str = "urn:cl:person:primary";
 
@@ -34,6 +35,8 @@ impl Desk {
             return None;
         }
         let mut deployment = Deployment::start_with(gate).await;
+        // Without a fact there would be nothing to hand over.
+        capture(&deployment);
         deployment.run(CONSOLE).await;
         let browser = Browser::start().await.unwrap();
         let passkeys = browser.plug_in().await.unwrap();
@@ -154,8 +157,12 @@ async fn a_person_grants_a_part_looks_back_and_takes_it_back() {
         desk.told("[data-result]", Some("data-result")).await,
         "granted"
     );
-    let (state, decision) = desk.standing(&request).await;
-    assert_eq!(state, RequestState::Issued);
+    // At once, or a little later.
+    let decision = until("the bundle", async || {
+        let (state, decision) = desk.standing(&request).await;
+        (state == RequestState::Issued).then_some(decision)
+    })
+    .await;
     let granted = decision["granted_selectors"].to_string();
     assert!(granted.contains("requesting_stakeholder"), "{decision}");
     assert!(!granted.contains("amount_due"), "{decision}");

@@ -88,6 +88,7 @@ impl FakeReceiptStore {
             attestation: wire::Attestation::Authority.into(),
             recorded_at: Some(at(0)),
             salt: SALT.to_vec(),
+            tombstone: None,
         });
         id.strip_prefix("urn:cl:receipt:").unwrap().to_owned()
     }
