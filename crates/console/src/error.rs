@@ -326,9 +326,10 @@ impl Error {
             ),
             Self::Refused(refused) => {
                 let told = told(refused.status, refused.reason, refused.title, refused.text);
-                match refused.code {
-                    Code::Unavailable | Code::ResourceExhausted => later(told, RETRY_AFTER),
-                    _ => told,
+                if matches!(refused.code, Code::Unavailable | Code::ResourceExhausted) {
+                    later(told, RETRY_AFTER)
+                } else {
+                    told
                 }
             }
             Self::PeerUnavailable(_) => later(

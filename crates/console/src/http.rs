@@ -242,9 +242,10 @@ async fn asset(State(console): State<Arc<Console>>, request: Request) -> Respons
 
 /// How the process's frame refuses a call that ran into its deadline or broke.
 pub(crate) fn host_refusal(status: &tonic::Status) -> Response {
-    let error = match status.code() {
-        tonic::Code::DeadlineExceeded => Error::DeadlineExceeded,
-        _ => Error::Internal,
+    let error = if status.code() == tonic::Code::DeadlineExceeded {
+        Error::DeadlineExceeded
+    } else {
+        Error::Internal
     };
     let told = error.told();
     let mut response = page(&pages::error::page(&pages::Chrome::bare(), &told, None));

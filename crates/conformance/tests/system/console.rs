@@ -31,7 +31,7 @@ struct Desk {
 impl Desk {
     async fn set_up() -> Option<Self> {
         if !Browser::is_installed() {
-            println!("skipped: chromium and chromium-driver are not installed");
+            eprintln!("skipped: chromium and chromium-driver are not installed");
             return None;
         }
         let mut deployment = Deployment::start_with(gate).await;

@@ -45,7 +45,7 @@
 
     // A person who scrolls moves the page on purpose, so places are those on the page.
     const places = new Map();
-    const watch = () => {
+    const look = () => {
       for (const button of buttons) {
         const box = button.getBoundingClientRect();
         const place = [box.left + scrollX, box.top + scrollY, box.width, box.height]
@@ -56,15 +56,20 @@
           places.set(button, place);
         }
       }
+    };
+    const watch = () => {
+      look();
       requestAnimationFrame(watch);
     };
-    requestAnimationFrame(watch);
+    watch();
 
     document.addEventListener(
       'click',
       (event) => {
         const button = event.target.closest?.('[data-guarded]');
         if (!button) return;
+        // Also for what moved since the last frame.
+        look();
         if (event.isTrusted && performance.now() >= quietUntil) return;
         event.preventDefault();
         event.stopImmediatePropagation();

@@ -126,10 +126,8 @@ async fn a_person_learns_for_whom_and_by_which_tags_receipts_are_found() {
     let running = world.ready().await;
     let subjects = async |session: &[u8]| {
         let session = session.to_vec();
-        let listed = running
-            .approvals
-            .clone()
-            .list_subjects(ListSubjectsRequest { session });
+        let mut approvals = running.approvals.clone();
+        let listed = approvals.list_subjects(ListSubjectsRequest { session });
         listed.await.map(|listed| listed.into_inner().subjects)
     };
     let person = running.person(OWNER, 0x100).await;
