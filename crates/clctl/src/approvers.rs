@@ -85,7 +85,7 @@ pub(crate) struct VerifyArgs {
     #[arg(long, default_value = "localhost")]
     rp_id: String,
     /// An origin of the console; may be given more than once.
-    #[arg(long, default_value = "https://localhost:8449")]
+    #[arg(long, default_value = "https://localhost:7406")]
     origin: Vec<String>,
 }
 

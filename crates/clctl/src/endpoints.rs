@@ -27,6 +27,7 @@ pub(crate) struct Endpoints {
     pub(crate) ready_at: String,
     pub(crate) processes: Vec<Endpoint>,
     pub(crate) gateway_url: Option<String>,
+    pub(crate) console_url: Option<String>,
 }
 
 impl Endpoints {
@@ -90,6 +91,7 @@ impl Endpoints {
             "endpoints_version": 1,
             "ready_at": self.ready_at,
             "gateway_url": self.gateway_url,
+            "console_url": self.console_url,
             "processes": processes,
         })
     }
@@ -116,6 +118,7 @@ impl Endpoints {
         Some(Self {
             ready_at: document["ready_at"].as_str()?.to_owned(),
             gateway_url: document["gateway_url"].as_str().map(str::to_owned),
+            console_url: document["console_url"].as_str().map(str::to_owned),
             processes,
         })
     }
@@ -134,6 +137,7 @@ mod tests {
         let written = Endpoints {
             ready_at: "2030-01-01T00:00:00.000Z".to_owned(),
             gateway_url: None,
+            console_url: Some("https://localhost:7406".to_owned()),
             processes: vec![Endpoint {
                 name: "cl-receipt-store".to_owned(),
                 addr: "127.0.0.1:1".parse().unwrap(),

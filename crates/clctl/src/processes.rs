@@ -139,6 +139,27 @@ pub(crate) static POLICY_ENGINE: Process = Process {
         vec![
             wiring.addr("--receipt-store-addr", &RECEIPT_STORE),
             wiring.addr("--bundle-issuer-addr", &BUNDLE_ISSUER),
+            wiring
+                .console_origin()
+                .map(|origin| ("--passkey-origin", origin)),
+        ]
+    },
+};
+
+pub(crate) static CONSOLE: Process = Process {
+    name: "cl-console",
+    zone: "edge",
+    port_offset: 6,
+    needs: &[&POLICY_ENGINE],
+    random_keys: &[],
+    keeps_data: false,
+    receipts: &[],
+    consumer_receipts: &[],
+    settings: |wiring| {
+        vec![
+            wiring.addr("--policy-engine-addr", &POLICY_ENGINE),
+            wiring.addr("--receipt-store-addr", &RECEIPT_STORE),
+            wiring.console_origin().map(|origin| ("--origin", origin)),
         ]
     },
 };
@@ -167,13 +188,14 @@ pub(crate) static GATEWAY: Process = Process {
 };
 
 /// In the order of their start. Their ends are in the opposite order.
-pub(crate) static PROCESSES: [&Process; 6] = [
+pub(crate) static PROCESSES: [&Process; 7] = [
     &RECEIPT_STORE,
     &VAULT,
     &SEMANTIC_PROXY,
     &BUNDLE_ISSUER,
     &POLICY_ENGINE,
     &GATEWAY,
+    &CONSOLE,
 ];
 
 impl Process {
@@ -210,9 +232,23 @@ impl Wiring<'_> {
     }
 
     fn addr_of(&self, process: &Process) -> Option<String> {
-        let found = self.addrs.iter().find(|(name, _)| *name == process.name);
-        found.map(|(_, addr)| addr.to_string())
+        Some(self.socket_of(process)?.to_string())
     }
+
+    fn socket_of(&self, process: &Process) -> Option<SocketAddr> {
+        let found = self.addrs.iter().find(|(name, _)| *name == process.name);
+        found.map(|(_, addr)| *addr)
+    }
+
+    /// Where people find the console, if it is started.
+    fn console_origin(&self) -> Option<String> {
+        self.socket_of(&CONSOLE).map(console_url)
+    }
+}
+
+/// Where people find a console. Passkeys belong to a name, so an address will not do.
+pub(crate) fn console_url(addr: SocketAddr) -> String {
+    format!("https://localhost:{}", addr.port())
 }
 
 #[cfg(test)]
@@ -254,6 +290,7 @@ mod tests {
             settings.map(|(flag, _)| flag).collect::<Vec<_>>()
         };
         assert_eq!(flags(&POLICY_ENGINE), ["--receipt-store-addr"]);
+        assert!(!flags(&CONSOLE).contains(&"--origin"));
         assert!(!flags(&GATEWAY).contains(&"--vault-addr"));
     }
 }

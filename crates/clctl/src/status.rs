@@ -27,6 +27,7 @@ pub(crate) async fn run(session: &Session) -> Result<(), Error> {
     let log = verified_log(session).await;
     let document = json!({
         "gateway_url": endpoints.gateway_url,
+        "console_url": endpoints.console_url,
         "ready_at": endpoints.ready_at,
         "processes": rows.iter().map(|(endpoint, ready)| row_json(endpoint, *ready)).collect::<Vec<_>>(),
         "active_policy": fact_json(&policy),
@@ -39,13 +40,8 @@ pub(crate) async fn run(session: &Session) -> Result<(), Error> {
         );
         let fields = output::fields(&[
             ("up for", up_for(&endpoints.ready_at, session.now())),
-            (
-                "gateway",
-                endpoints
-                    .gateway_url
-                    .clone()
-                    .unwrap_or_else(|| "-".to_owned()),
-            ),
+            ("gateway", url(endpoints.gateway_url.as_ref())),
+            ("console", url(endpoints.console_url.as_ref())),
             ("active policy", fact_text(&policy)),
             ("receipt log", fact_text(&log)),
         ]);
@@ -59,6 +55,10 @@ pub(crate) async fn run(session: &Session) -> Result<(), Error> {
     }
     policy?;
     log.map(|_| ())
+}
+
+fn url(url: Option<&String>) -> String {
+    url.map_or("-".to_owned(), Clone::clone)
 }
 
 /// Something that a process says, in words and for machines.

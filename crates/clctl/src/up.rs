@@ -22,7 +22,9 @@ use crate::http::is_ready;
 use crate::output;
 use crate::peers;
 use crate::policy;
-use crate::processes::{DEFAULT_BASE_PORT, GATEWAY, POLICY_ENGINE, PROCESSES, Process};
+use crate::processes::{
+    CONSOLE, DEFAULT_BASE_PORT, GATEWAY, POLICY_ENGINE, PROCESSES, Process, console_url,
+};
 use crate::session::Session;
 
 /// The tenant that gets the home's first policy.
@@ -142,6 +144,7 @@ async fn start(plan: Plan, children: &mut Children, session: &Session) -> Result
     Ok(Endpoints {
         ready_at: session.now().to_string(),
         gateway_url: addr_of(&GATEWAY).map(|addr| format!("https://{addr}")),
+        console_url: addr_of(&CONSOLE).map(console_url),
         processes,
     })
 }
@@ -159,7 +162,9 @@ async fn serve(
         let table = output::table(["PROCESS", "ADDRESS", "ADMIN", "PID"], &rows);
         let gateway = endpoints.gateway_url.iter();
         let gateway: String = gateway.map(|url| format!("\ngateway  {url}\n")).collect();
-        format!("{table}{gateway}\nCtrl-C stops all of them.\n")
+        let console = endpoints.console_url.iter();
+        let console: String = console.map(|url| format!("console  {url}\n")).collect();
+        format!("{table}{gateway}{console}\nCtrl-C stops all of them.\n")
     })?;
     tokio::select! {
         death = children.death() => Err(death),

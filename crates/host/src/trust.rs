@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use cl_model::document::TrustedKeys;
+use cl_model::key::PublicKey;
 use cl_model::refusal::Refusal;
 use cl_model::time::UnixTime;
 use cl_model::trust::{MAX_TRUST_BYTES, TrustFile};
@@ -61,6 +62,11 @@ impl Trust {
     /// The keys that may sign for `purpose` at a time.
     pub fn keys(&self, purpose: &str, time: UnixTime) -> TrustedKeys {
         self.current.load().keys(purpose, time)
+    }
+
+    /// The same keys one by one.
+    pub fn public_keys(&self, purpose: &str, time: UnixTime) -> Vec<PublicKey> {
+        self.current.load().public_keys(purpose, time).collect()
     }
 }
 

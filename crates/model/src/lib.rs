@@ -42,6 +42,7 @@ pub mod delivery;
 pub mod digest;
 pub mod document;
 pub mod envelope;
+pub mod explanation;
 pub mod forbidden;
 pub mod grant;
 pub mod issue;

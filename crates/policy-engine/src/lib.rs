@@ -140,6 +140,7 @@ const CALLERS: [(&str, &[&str], &[&str]); 4] = [
             "FinishAnswer",
             "ListDecisions",
             "RevokeGrant",
+            "ListSubjects",
         ],
     ),
 ];

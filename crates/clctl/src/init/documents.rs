@@ -8,11 +8,14 @@ use serde_json::{Map, Value, json};
 use crate::certificates::AUDITOR_PATH;
 use crate::keys::Purpose;
 use crate::owner::SUBJECT;
-use crate::processes::{GATEWAY, PROCESSES};
+use crate::processes::{CONSOLE, GATEWAY, PROCESSES};
 use crate::token::{DEMO_AGENT, DEMO_CLIENT, DEMO_MODEL};
 
 /// How long signatures of a fresh key are accepted.
 const KEY_LIFETIME_S: u64 = 5 * 365 * 24 * 60 * 60;
+
+/// Who may approve for the subject of the first policy.
+const APPROVER: &str = "urn:cl:person:primary";
 
 /// How long the example requests are valid.
 const REQUEST_LIFETIME_S: u64 = 600;
@@ -115,7 +118,8 @@ pub(super) fn receipt_writers(trust_domain: &str) -> Value {
     json!({"writers_version": 1, "writers": rows.collect::<Map<_, _>>()})
 }
 
-/// Who may read which receipts: the auditor all, and the gateway those that requesters ask it for.
+/// Who may read which receipts: the auditor all, the gateway those that requesters ask it for, and the
+/// console all, of which it shows people those about their own subjects.
 pub(super) fn receipt_readers(trust_domain: &str) -> Value {
     let row = |path: &str, role: &str| {
         let id = format!("spiffe://{trust_domain}/{path}");
@@ -124,6 +128,7 @@ pub(super) fn receipt_readers(trust_domain: &str) -> Value {
     let rows = [
         row(AUDITOR_PATH, "auditor"),
         row(&GATEWAY.spiffe_path(), "requester"),
+        row(&CONSOLE.spiffe_path(), "auditor"),
     ];
     json!({"readers_version": 1, "readers": rows.into_iter().collect::<Map<_, _>>()})
 }
@@ -162,7 +167,7 @@ pub(super) fn snapshot(parties: &Parties) -> Value {
         },
         "resolve": {},
         "clients": [registered(agent), registered(client)],
-        "approvers": [],
+        "approvers": [{"principal": APPROVER, "subjects": [SUBJECT]}],
         "limits": {"max_lifetime_seconds": 86_400},
         "expires_at": null,
     })

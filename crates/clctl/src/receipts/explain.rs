@@ -1,12 +1,10 @@
 //! What a receipt is evidence of, for a person.
 
-mod words;
-
+use cl_model::explanation::{self, Facts, OVERDUE};
 use cl_tlog::ProofFile;
 use cl_wire::receipt::v1::ListReceiptsRequest;
 use serde_json::json;
 
-use self::words::Facts;
 use super::ReceiptArgs;
 use super::fault::{Place, Why};
 use super::keys::LogKeys;
@@ -20,9 +18,6 @@ use crate::output;
 use crate::peers::{self, Receipts};
 use crate::session::Session;
 
-/// The operation of the store's own receipts about intents that nobody settled in time.
-const OVERDUE: &str = "operation.overdue";
-
 pub(crate) async fn run(args: &ReceiptArgs, session: &Session) -> Result<(), Error> {
     let keys = LogKeys::of_home(session, &args.tenant)?;
     let mut store = peers::receipts(session)?;
@@ -31,11 +26,18 @@ pub(crate) async fn run(args: &ReceiptArgs, session: &Session) -> Result<(), Err
     let (receipt, _) = check_receipt(&recorded).map_err(|why| place.clone().is(why))?;
     let proven = prove(&recorded, &proof, &keys);
     let superseded_by = superseded_by(store, &recorded, &args.tenant).await?;
-    let mut sentences = Facts::new(&recorded, &receipt).sentences();
-    sentences.extend(superseded_by.as_deref().map(words::superseded_by));
+    let facts = Facts {
+        receipt: &receipt,
+        word: recorded.word,
+        writer: &recorded.writer,
+        recorded_at: recorded.recorded_at,
+        pointer: "clctl receipts list --decision",
+    };
+    let mut sentences = facts.sentences();
+    sentences.extend(superseded_by.as_deref().map(explanation::superseded_by));
     sentences.push(match &proven {
-        Ok(size) => words::proven(recorded.sequence, *size, keys.origin()),
-        Err(why) => words::not_proven(why),
+        Ok(size) => explanation::proven(recorded.sequence, *size, keys.origin()),
+        Err(why) => explanation::not_proven(why),
     });
     let document = json!({
         "receipt_ref": recorded.receipt_ref(),

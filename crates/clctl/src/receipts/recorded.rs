@@ -1,6 +1,7 @@
 //! A receipt with what is known beside it, and its line in an export.
 
 use cl_model::canonical;
+use cl_model::explanation::Word;
 use cl_model::json::{self, Limits};
 use cl_model::leaf::{self, Salt};
 use cl_model::time::UnixTime;
@@ -17,24 +18,6 @@ pub(crate) const MAX_LINE_BYTES: usize = 512 * 1024;
 
 /// How many members a line has.
 pub(crate) const LINE_MEMBERS: usize = 6;
-
-/// Whose word a receipt is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Word {
-    /// A process of the deployment about itself.
-    Authority,
-    /// The consumer of a bundle.
-    Consumer,
-}
-
-impl Word {
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Authority => "authority",
-            Self::Consumer => "consumer",
-        }
-    }
-}
 
 /// A receipt as it was recorded; its text is canonical.
 #[derive(Debug)]

@@ -152,7 +152,7 @@ impl Ports {
 mod tests {
     use super::*;
     use crate::processes::{
-        BUNDLE_ISSUER, GATEWAY, POLICY_ENGINE, RECEIPT_STORE, SEMANTIC_PROXY, VAULT,
+        BUNDLE_ISSUER, CONSOLE, GATEWAY, POLICY_ENGINE, RECEIPT_STORE, SEMANTIC_PROXY, VAULT,
     };
 
     fn names(without: &[&str]) -> Result<Vec<&'static str>, Error> {
@@ -166,7 +166,12 @@ mod tests {
         let left_out = [VAULT.name, SEMANTIC_PROXY.name, BUNDLE_ISSUER.name];
         assert_eq!(
             names(&left_out).unwrap(),
-            [RECEIPT_STORE.name, POLICY_ENGINE.name, GATEWAY.name]
+            [
+                RECEIPT_STORE.name,
+                POLICY_ENGINE.name,
+                GATEWAY.name,
+                CONSOLE.name
+            ]
         );
         assert_eq!(names(&[]).unwrap().len(), PROCESSES.len());
         for needed in [RECEIPT_STORE.name, VAULT.name, POLICY_ENGINE.name] {

@@ -111,7 +111,9 @@ fn links_are_made_and_credentials_named_by_a_running_engine() {
     let _up = home.up();
     let made = home.json(&["approvers", "enrol", "urn:person:owner"]);
     let link = made["link"].as_str().unwrap();
-    let token = link.strip_prefix("https://localhost:8449/enrol#").unwrap();
+    let endpoints = home.endpoints().unwrap();
+    let page = format!("{}/enrol#", endpoints["console_url"].as_str().unwrap());
+    let token = link.strip_prefix(&page).unwrap();
     assert_eq!(token.len(), 43);
     let another = home.ok(&["approvers", "enrol", "urn:person:owner"]);
     assert_ne!(another.trim_end(), link);

@@ -125,6 +125,7 @@ fn load_all(home: &TestHome) -> Vec<String> {
         "auditor",
         "cl-bundle-issuer",
         "cl-capture",
+        "cl-console",
         "cl-gateway",
         "cl-policy-engine",
         "cl-receipt-store",
@@ -157,6 +158,7 @@ fn each_owner_has_a_certificate_of_the_trust_domain() {
         "auditor/clctl",
         "exchange/cl-bundle-issuer",
         "vault/cl-capture",
+        "edge/cl-console",
         "edge/cl-gateway",
         "exchange/cl-policy-engine",
         "exchange/cl-receipt-store",
@@ -264,7 +266,7 @@ fn each_process_has_the_secrets_that_it_looks_for() {
 }
 
 #[test]
-fn the_auditor_and_the_gateway_read_receipts_and_nobody_else() {
+fn auditor_gateway_and_console_read_receipts_and_nobody_else() {
     let home = TestHome::new();
     let table = document(&home, "receipt-readers.json");
     assert_eq!(
@@ -273,6 +275,9 @@ fn the_auditor_and_the_gateway_read_receipts_and_nobody_else() {
             "readers_version": 1,
             "readers": {
                 "spiffe://context-layer.local/auditor/clctl": [
+                    {"role": "auditor", "tenant": "*"},
+                ],
+                "spiffe://context-layer.local/edge/cl-console": [
                     {"role": "auditor", "tenant": "*"},
                 ],
                 "spiffe://context-layer.local/edge/cl-gateway": [

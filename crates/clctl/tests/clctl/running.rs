@@ -191,6 +191,8 @@ fn a_process_can_be_left_out() {
     let running = status["processes"].as_array().unwrap();
     assert_eq!(running.len(), PROGRAMS.len() - 1);
     assert!(status["gateway_url"].is_null());
+    let console = status["console_url"].as_str().unwrap();
+    assert!(console.starts_with("https://localhost:"), "{console}");
     let refused = home.failure(&["request", &home.example("request")]);
     assert_eq!(refused, (3, "NOT_RUNNING".to_owned()));
 }

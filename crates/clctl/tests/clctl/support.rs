@@ -17,13 +17,14 @@ const HANG: Duration = Duration::from_secs(120);
 pub(crate) const CLCTL: &str = env!("CARGO_BIN_EXE_clctl");
 
 /// The processes of a deployment, in the order of their start.
-pub(crate) const PROGRAMS: [&str; 6] = [
+pub(crate) const PROGRAMS: [&str; 7] = [
     "cl-receipt-store",
     "cl-vault",
     "cl-semantic-proxy",
     "cl-bundle-issuer",
     "cl-policy-engine",
     "cl-gateway",
+    "cl-console",
 ];
 
 /// The program that `clctl capture` becomes.

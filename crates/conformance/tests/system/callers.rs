@@ -28,7 +28,7 @@ const IDENTITIES: [&str; 6] = [
 const NOBODY_HERE: &[&str] = &[];
 
 /// Where each package is served, and who may call its rpcs.
-const SERVED: [(&str, &str, &[&str]); 36] = [
+const SERVED: [(&str, &str, &[&str]); 37] = [
     (
         "policy.v1.PolicyService/SubmitRequest",
         POLICY_ENGINE,
@@ -121,6 +121,11 @@ const SERVED: [(&str, &str, &[&str]); 36] = [
     ),
     (
         "policy.v1.ApprovalService/RevokeGrant",
+        POLICY_ENGINE,
+        NOBODY_HERE,
+    ),
+    (
+        "policy.v1.ApprovalService/ListSubjects",
         POLICY_ENGINE,
         NOBODY_HERE,
     ),

@@ -36,6 +36,9 @@ pub(crate) const PROCESSES: [(&str, &str); 6] = [
     (GATEWAY, "edge"),
 ];
 
+/// Started by the tests that are about it.
+pub(crate) const CONSOLE: &str = "cl-console";
+
 const TRUST_DOMAIN: &str = "context-layer.local";
 
 /// Looks again and again until there is something.
@@ -81,8 +84,9 @@ impl Deployment {
     ) -> Self {
         check_programs();
         // Held until all ports are known, so that they are distinct.
-        let bound: Vec<_> = PROCESSES.map(|_| [listener(), listener()]).into();
-        let addrs = PROCESSES.iter().zip(&bound).map(|((name, _), ports)| {
+        let names = PROCESSES.map(|(name, _)| name).into_iter().chain([CONSOLE]);
+        let bound: Vec<_> = names.map(|name| (name, [listener(), listener()])).collect();
+        let addrs = bound.iter().map(|(name, ports)| {
             let addrs = ports.each_ref().map(|port| port.local_addr().unwrap());
             (*name, addrs)
         });
@@ -134,6 +138,12 @@ impl Deployment {
             .stderr(log);
         for (flag, peer) in peers(name) {
             command.arg(format!("{flag}={}", self.addrs[peer][0]));
+        }
+        if name == POLICY_ENGINE {
+            command.arg(format!("--passkey-origin={}", self.console_url()));
+        }
+        if name == CONSOLE {
+            command.arg(format!("--origin={}", self.console_url()));
         }
         if name == GATEWAY {
             let tokens = fs::read(home.join("token-issuer.json")).unwrap();
@@ -240,6 +250,11 @@ impl Deployment {
         format!("https://{}", self.addrs[GATEWAY][0])
     }
 
+    /// Where browsers find the console.
+    pub(crate) fn console_url(&self) -> String {
+        format!("https://localhost:{}", self.addrs[CONSOLE][0].port())
+    }
+
     /// A request of the home's client, with an id of its own.
     pub(crate) fn request(&self, id: &str) -> Value {
         let example = self.home().join("examples/request-mtls.json");
@@ -281,6 +296,7 @@ fn peers(name: &str) -> &'static [(&'static str, &'static str)] {
         SEMANTIC_PROXY => &[TO_RECEIPTS, TO_VAULT],
         BUNDLE_ISSUER => &[TO_RECEIPTS, ("--semantic-proxy-addr", SEMANTIC_PROXY)],
         POLICY_ENGINE => &[TO_RECEIPTS, TO_ISSUER],
+        CONSOLE => &[("--policy-engine-addr", POLICY_ENGINE), TO_RECEIPTS],
         GATEWAY => &[
             ("--policy-engine-addr", POLICY_ENGINE),
             TO_RECEIPTS,
@@ -326,7 +342,8 @@ pub(crate) fn programs() -> PathBuf {
 
 /// The workspace's programs are built by its test run.
 fn check_programs() {
-    let mut names = PROCESSES.iter().map(|(name, _)| *name).chain(["clctl"]);
+    let names = PROCESSES.iter().map(|(name, _)| *name);
+    let mut names = names.chain([CONSOLE, "clctl"]);
     let is_missing = |name: &str| !programs().join(name).is_file();
     let missing = names.find(|name| is_missing(name));
     assert_eq!(

@@ -23,7 +23,7 @@ fn mailbox() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance/fixtures/mail/lantern.mbox")
 }
 
-fn capture(deployment: &Deployment) -> Value {
+pub(crate) fn capture(deployment: &Deployment) -> Value {
     let mailbox = mailbox().display().to_string();
     let subject = ["--subject", SUBJECT, "--owner-address", OWNER];
     let args = ["capture", "mail", &mailbox];

@@ -3,11 +3,13 @@
 #![allow(
     clippy::expect_used,
     clippy::panic,
+    clippy::print_stderr,
     clippy::unwrap_used,
     reason = "tests"
 )]
 
 mod callers;
+mod console;
 mod crashes;
 mod decisions;
 mod deployment;

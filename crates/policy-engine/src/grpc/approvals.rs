@@ -217,6 +217,28 @@ impl ApprovalService for ApprovalRpc {
         })
         .await
     }
+
+    async fn list_subjects(
+        &self,
+        request: Request<wire::ListSubjectsRequest>,
+    ) -> Result<Response<wire::ListSubjectsResponse>, Status> {
+        let call = Call::of(&request);
+        call.answer(async {
+            let token = people::token("session", &request.get_ref().session)?;
+            let person = self.engine.person(token).await?;
+            let subjects = self.engine.tagged_subjects(&person).await?;
+            let subjects = subjects
+                .into_iter()
+                .map(|(subject, tag)| wire::ApproverSubject {
+                    subject: subject.as_str().to_owned(),
+                    subject_tag: tag,
+                });
+            Ok(wire::ListSubjectsResponse {
+                subjects: subjects.collect(),
+            })
+        })
+        .await
+    }
 }
 
 impl From<crate::service::OpenCeremony> for wire::Ceremony {

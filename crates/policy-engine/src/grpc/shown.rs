@@ -107,6 +107,9 @@ pub(super) fn decision(shown: &ShownDecision) -> wire::DecisionSummary {
     let (request, decision) = (&shown.request.request, &shown.decision);
     let granted = decision.granted_selectors.iter();
     let actions = decision.granted_actions.iter();
+    let denied = decision.denied_selectors.iter();
+    let denied_actions = decision.denied_actions.iter();
+    let reasons = decision.reason_codes.iter();
     let bundle = match &shown.conclusion {
         Some(Conclusion::Issued(id)) => Some(id.to_string()),
         Some(Conclusion::Failed(_)) | None => None,
@@ -126,5 +129,8 @@ pub(super) fn decision(shown: &ShownDecision) -> wire::DecisionSummary {
         active_grant: shown.is_active_grant,
         approval_ref: shown.approval.as_ref().map(ToString::to_string),
         bundle_ref: bundle,
+        denied_selectors: denied.map(|it| it.predicate.as_str().to_owned()).collect(),
+        denied_actions: denied_actions.map(|it| it.as_str().to_owned()).collect(),
+        reason_codes: reasons.map(|it| it.as_str().to_owned()).collect(),
     }
 }

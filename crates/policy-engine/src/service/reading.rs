@@ -1,5 +1,6 @@
 //! What people see: their queue, one item of it, and the decisions about their subjects.
 
+use cl_model::alias::subject_tag;
 use cl_model::object::{DecisionState, PolicyDecision, ProtocolObject};
 use cl_model::scalar::Reference;
 use cl_model::urn::ApprovalId;
@@ -83,6 +84,20 @@ impl PolicyEngine {
             subjects.retain(|subject| subject.as_str() >= after.subject.as_str());
         }
         Ok(subjects)
+    }
+
+    /// The subjects that a person may approve for, with the tags of their receipts.
+    pub(crate) async fn tagged_subjects(
+        &self,
+        person: &Person,
+    ) -> Result<Vec<(Reference, String)>, Error> {
+        let tenant = person.tenant.as_str();
+        let tagged = |subject: Reference| {
+            let tag = subject_tag(&self.keys.subject_tag, tenant, subject.as_str());
+            (subject, tag)
+        };
+        let subjects = self.subjects(person, None).await?;
+        Ok(subjects.into_iter().map(tagged).collect())
     }
 
     /// At most `limit` items that wait for a person, and where to go on.

@@ -135,6 +135,11 @@ async fn only_the_console_and_operators_meet_people() {
                     .revoke_grant(wire::RevokeGrantRequest::default())
                     .await,
             ),
+            refusal(
+                approvals
+                    .list_subjects(wire::ListSubjectsRequest::default())
+                    .await,
+            ),
         ];
         let for_operators = [
             refusal(

@@ -1,7 +1,7 @@
 //! Grants that people take back.
 
 use cl_wire::policy::v1::{
-    DecisionSummary, ListDecisionsRequest, RequestState, RevokeGrantRequest,
+    DecisionSummary, ListDecisionsRequest, ListSubjectsRequest, RequestState, RevokeGrantRequest,
 };
 use tonic::{Code, Status};
 
@@ -66,6 +66,8 @@ async fn a_person_sees_decisions_and_takes_a_grant_back() {
     let all = decisions(&running, &person.session, false).await;
     let outcomes: Vec<_> = all.iter().map(|it| it.decision.as_str()).collect();
     assert_eq!(outcomes[0], "deny");
+    assert_eq!(all[0].reason_codes, ["APPROVAL_DECLINED"]);
+    assert!(!all[0].denied_selectors.is_empty());
     assert_eq!(all.len(), 5);
     assert!(
         decisions(&running, &stranger.session, false)
@@ -114,6 +116,32 @@ async fn a_person_sees_decisions_and_takes_a_grant_back() {
     let ended = revoke(&running, &[1; 32], refs[1], 9).await;
     assert_eq!(
         refusal(ended),
+        refused(Code::Unauthenticated, "SESSION_NOT_OPEN")
+    );
+}
+
+#[tokio::test]
+async fn a_person_learns_for_whom_and_by_which_tags_receipts_are_found() {
+    let world = World::with_issuer().await;
+    let running = world.ready().await;
+    let subjects = async |session: &[u8]| {
+        let session = session.to_vec();
+        let mut approvals = running.approvals.clone();
+        let listed = approvals.list_subjects(ListSubjectsRequest { session });
+        listed.await.map(|listed| listed.into_inner().subjects)
+    };
+    let person = running.person(OWNER, 0x100).await;
+    let listed = subjects(&person.session).await.unwrap();
+    assert_eq!(listed.len(), 1);
+    assert_eq!(listed[0].subject, request("r1")["subject_ref"]);
+    running.ask(&request("r1"), 1).await.unwrap();
+    let receipts = world.receipts.of("policy.decide");
+    let tag = receipts[0].routing.subject_tag.as_deref();
+    assert_eq!(tag, Some(listed[0].subject_tag.as_str()));
+    let stranger = running.person("urn:person:stranger", 0x110).await;
+    assert!(subjects(&stranger.session).await.unwrap().is_empty());
+    assert_eq!(
+        refusal(subjects(&[1; 32]).await),
         refused(Code::Unauthenticated, "SESSION_NOT_OPEN")
     );
 }

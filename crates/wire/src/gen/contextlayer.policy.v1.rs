@@ -1205,6 +1205,15 @@ pub struct DecisionSummary {
     /// The URN of the bundle. Present exactly when one was issued.
     #[prost(string, optional, tag = "14")]
     pub bundle_ref: ::core::option::Option<::prost::alloc::string::String>,
+    /// Predicates denied.
+    #[prost(string, repeated, tag = "15")]
+    pub denied_selectors: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Actions denied.
+    #[prost(string, repeated, tag = "16")]
+    pub denied_actions: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Why it was decided so, as stable codes. Never empty.
+    #[prost(string, repeated, tag = "17")]
+    pub reason_codes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// Names the decision whose grant is revoked.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1224,6 +1233,32 @@ pub struct RevokeGrantRequest {
 /// Answers a revocation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RevokeGrantResponse {}
+/// Asks for a person's subjects.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct ListSubjectsRequest {
+    /// The person's session.
+    #[prost(bytes = "vec", tag = "1")]
+    pub session: ::prost::alloc::vec::Vec<u8>,
+}
+/// Answers with a person's subjects.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListSubjectsResponse {
+    /// The subjects, in order of their names.
+    #[prost(message, repeated, tag = "1")]
+    pub subjects: ::prost::alloc::vec::Vec<ApproverSubject>,
+}
+/// A subject that a person may approve for.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct ApproverSubject {
+    /// The subject, as requests name it.
+    #[prost(string, tag = "1")]
+    pub subject: ::prost::alloc::string::String,
+    /// The tag of its receipts at the receipt store: 43 characters of unpadded base64url.
+    #[prost(string, tag = "2")]
+    pub subject_tag: ::prost::alloc::string::String,
+}
 /// Where an item stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
@@ -1698,6 +1733,27 @@ pub mod approval_service_client {
             ));
             self.inner.unary(req, path, codec).await
         }
+        /// Lists the subjects that the person may approve for under the active policy, with the tags by
+        /// which their receipts are found.
+        pub async fn list_subjects(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListSubjectsRequest>,
+        ) -> std::result::Result<tonic::Response<super::ListSubjectsResponse>, tonic::Status>
+        {
+            self.inner.ready().await.map_err(|e| {
+                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
+            })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/contextlayer.policy.v1.ApprovalService/ListSubjects",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new(
+                "contextlayer.policy.v1.ApprovalService",
+                "ListSubjects",
+            ));
+            self.inner.unary(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -1814,6 +1870,12 @@ pub mod approval_service_server {
             &self,
             request: tonic::Request<super::RevokeGrantRequest>,
         ) -> std::result::Result<tonic::Response<super::RevokeGrantResponse>, tonic::Status>;
+        /// Lists the subjects that the person may approve for under the active policy, with the tags by
+        /// which their receipts are found.
+        async fn list_subjects(
+            &self,
+            request: tonic::Request<super::ListSubjectsRequest>,
+        ) -> std::result::Result<tonic::Response<super::ListSubjectsResponse>, tonic::Status>;
     }
     /// Shows a person what waits for an answer, and takes the answer.
     ///
@@ -2333,6 +2395,47 @@ pub mod approval_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = RevokeGrantSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/contextlayer.policy.v1.ApprovalService/ListSubjects" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListSubjectsSvc<T: ApprovalService>(pub Arc<T>);
+                    impl<T: ApprovalService> tonic::server::UnaryService<super::ListSubjectsRequest>
+                        for ListSubjectsSvc<T>
+                    {
+                        type Response = super::ListSubjectsResponse;
+                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListSubjectsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ApprovalService>::list_subjects(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListSubjectsSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
@@ -4335,6 +4438,18 @@ impl ::core::fmt::Debug for DecisionSummary {
                 "bundle_ref",
                 &self.bundle_ref.as_ref().map(|value| value.len()),
             )
+            .field(
+                "denied_selectors",
+                &format_args!("{} values", self.denied_selectors.len()),
+            )
+            .field(
+                "denied_actions",
+                &format_args!("{} values", self.denied_actions.len()),
+            )
+            .field(
+                "reason_codes",
+                &format_args!("{} values", self.reason_codes.len()),
+            )
             .finish()
     }
 }
@@ -4350,6 +4465,26 @@ impl ::core::fmt::Debug for RevokeGrantRequest {
             .field(
                 "operation_id",
                 &format_args!("{} bytes", self.operation_id.len()),
+            )
+            .finish()
+    }
+}
+/// Shows the length of what must stay hidden, never its bytes.
+impl ::core::fmt::Debug for ListSubjectsRequest {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("ListSubjectsRequest")
+            .field("session", &format_args!("{} bytes", self.session.len()))
+            .finish()
+    }
+}
+/// Shows the length of what must stay hidden, never its bytes.
+impl ::core::fmt::Debug for ApproverSubject {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("ApproverSubject")
+            .field("subject", &format_args!("{} bytes", self.subject.len()))
+            .field(
+                "subject_tag",
+                &format_args!("{} bytes", self.subject_tag.len()),
             )
             .finish()
     }

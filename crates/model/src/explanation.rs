@@ -1,13 +1,34 @@
 //! Sentences about receipts: one template for each fact, and no word that the receipt does not bear
-//! out.
+//! out (spec 7.8).
 
-use cl_model::object::{DecisionState, Outcome, Receipt};
-use cl_model::receipt::BUNDLE_CONSUME;
-use cl_model::scalar::{Name, ReasonCode};
+use std::fmt;
 
-use super::super::fault::Why;
-use super::super::recorded::{Recorded, Word};
-use super::OVERDUE;
+use crate::object::{DecisionState, Outcome, Receipt};
+use crate::receipt::BUNDLE_CONSUME;
+use crate::scalar::{Name, ReasonCode};
+use crate::time::UnixTime;
+
+/// The operation of the store's own receipts about intents that nobody settled in time.
+pub const OVERDUE: &str = "operation.overdue";
+
+/// Whose word a receipt is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// A process of the deployment about itself.
+    Authority,
+    /// The consumer of a bundle.
+    Consumer,
+}
+
+impl Word {
+    /// As it is written.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Authority => "authority",
+            Self::Consumer => "consumer",
+        }
+    }
+}
 
 /// The operations of this deployment: what "set out to" do means, and what "did".
 const KNOWN: [(&str, &str, &str); 25] = [
@@ -130,19 +151,24 @@ const KNOWN: [(&str, &str, &str); 25] = [
     ("receipts.erase", "erase receipts", "erased receipts"),
 ];
 
-/// A receipt, its contents checked.
-pub(super) struct Facts<'a> {
-    recorded: &'a Recorded,
-    receipt: &'a Receipt,
+/// A receipt, its contents checked, with what is known beside it.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts<'a> {
+    /// The receipt.
+    pub receipt: &'a Receipt,
+    /// Whose word it is.
+    pub word: Word,
+    /// The process that wrote it.
+    pub writer: &'a str,
+    /// When the receipt store recorded it.
+    pub recorded_at: UnixTime,
+    /// How further receipts of the decision can be found, behind "say it"; may be empty.
+    pub pointer: &'a str,
 }
 
-impl<'a> Facts<'a> {
-    pub(super) const fn new(recorded: &'a Recorded, receipt: &'a Receipt) -> Self {
-        Self { recorded, receipt }
-    }
-
+impl Facts<'_> {
     /// All that the receipt says.
-    pub(super) fn sentences(&self) -> Vec<String> {
+    pub fn sentences(&self) -> Vec<String> {
         let mut sentences = vec![self.deed()];
         sentences.extend(self.results());
         sentences.push(self.subject());
@@ -162,7 +188,7 @@ impl<'a> Facts<'a> {
     fn deed(&self) -> String {
         let actor = self.receipt.actor.as_str();
         let operation = self.receipt.operation.as_str();
-        if operation == OVERDUE && self.recorded.word == Word::Authority {
+        if operation == OVERDUE && self.word == Word::Authority {
             let named = self.name("operation");
             let named = named.map_or("an operation".to_owned(), |it| {
                 format!("the operation {it}")
@@ -173,7 +199,7 @@ impl<'a> Facts<'a> {
             );
         }
         // A consumer may report any action that its bundle grants, whatever its name.
-        let is_ours = (operation == BUNDLE_CONSUME) == (self.recorded.word == Word::Consumer);
+        let is_ours = (operation == BUNDLE_CONSUME) == (self.word == Word::Consumer);
         let known = KNOWN
             .iter()
             .find(|(name, ..)| is_ours && *name == operation);
@@ -270,15 +296,15 @@ impl<'a> Facts<'a> {
     fn times(&self) -> String {
         let receipt = self.receipt;
         let (from, to) = (receipt.started_at.as_str(), receipt.completed_at.as_str());
-        let recorded = self.recorded.recorded_at;
+        let recorded = self.recorded_at;
         format!(
             "It began at {from} and ended at {to}; the receipt store recorded it at {recorded}."
         )
     }
 
     fn word(&self) -> String {
-        let writer = &self.recorded.writer;
-        match self.recorded.word {
+        let writer = self.writer;
+        match self.word {
             Word::Authority => {
                 format!("By the receipt store's account, this is the word of the process {writer}.")
             }
@@ -293,12 +319,16 @@ impl<'a> Facts<'a> {
     /// What was withheld, where a decision was carried out.
     fn withheld(&self) -> Option<String> {
         let decision = self.receipt.decision_ref.get()?.as_str();
+        let pointer = match self.pointer {
+            "" => String::new(),
+            pointer => format!(": {pointer} {decision}"),
+        };
         Some(match self.count("withheld") {
             Some(1) => "1 claim was withheld.".to_owned(),
             Some(count) => format!("{count} claims were withheld."),
             None => format!(
                 "Whether anything was withheld is not said here; other receipts of the decision may \
-                 say it: clctl receipts list --decision {decision}."
+                 say it{pointer}."
             ),
         })
     }
@@ -306,7 +336,7 @@ impl<'a> Facts<'a> {
     /// A fact of the metadata. A consumer's is not shown: it may be any text.
     fn fact(&self, name: &str) -> Option<&str> {
         let metadata = self.receipt.metadata.as_ref();
-        let metadata = metadata.filter(|_| self.recorded.word == Word::Authority)?;
+        let metadata = metadata.filter(|_| self.word == Word::Authority)?;
         let found = metadata.iter().find(|(key, _)| key.as_str() == name);
         found.map(|(_, fact)| fact.as_str())
     }
@@ -331,28 +361,29 @@ const fn decided(decision: DecisionState) -> &'static str {
     }
 }
 
-pub(super) fn superseded_by(newer: &str) -> String {
+/// That a newer receipt has taken the place of one.
+pub fn superseded_by(newer: &str) -> String {
     format!("By the receipt store's account, the receipt {newer} has taken its place.")
 }
 
-pub(super) fn proven(sequence: u64, size: u64, origin: &str) -> String {
+/// That the proof of a receipt verifies.
+pub fn proven(sequence: u64, size: u64, origin: &str) -> String {
     format!(
         "Its proof verifies: it is entry {sequence} of the {size} in the log {origin}, under a \
          signature of a trusted key."
     )
 }
 
-pub(super) fn not_proven(why: &Why) -> String {
+/// That it does not, and why.
+pub fn not_proven(why: &impl fmt::Display) -> String {
     format!("Its proof does not verify: {why}.")
 }
 
 #[cfg(test)]
 mod tests {
-    use cl_model::leaf::Salt;
-    use cl_model::receipt::Draft;
-    use cl_model::time::UnixTime;
+    use crate::json::read::FromJson;
+    use crate::receipt::Draft;
 
-    use super::super::super::walk::check_receipt;
     use super::*;
 
     fn draft(operation: &'static str, outcome: Outcome) -> Draft<'static> {
@@ -368,19 +399,16 @@ mod tests {
     }
 
     fn sentences(draft: Draft<'_>, word: Word) -> Vec<String> {
-        let record = draft.finish().unwrap();
-        let recorded = Recorded {
-            sequence: 1,
-            recorded_at: UnixTime::from_milliseconds(1_900_000_000_000),
-            writer: "spiffe://t/w".to_owned(),
+        let record = draft.finish().expect("a receipt");
+        let receipt = Receipt::from_json(&record.into_value()).ok();
+        let facts = Facts {
+            receipt: &receipt.expect("a receipt"),
             word,
-            text: record.text().to_owned(),
-            receipt: record.into_value(),
-            salt: Salt::new([7; 32]),
-            subject_tag: None,
+            writer: "spiffe://t/w",
+            recorded_at: UnixTime::from_milliseconds(1_900_000_000_000),
+            pointer: "list --decision",
         };
-        let (receipt, _) = check_receipt(&recorded).unwrap();
-        Facts::new(&recorded, &receipt).sentences()
+        facts.sentences()
     }
 
     #[test]
@@ -440,7 +468,7 @@ mod tests {
         );
         assert!(!said.concat().to_lowercase().contains("canary"), "{said:?}");
         let said = with(Word::Consumer);
-        let pointer = "clctl receipts list --decision urn:cl:decision:d.";
+        let pointer = "may say it: list --decision urn:cl:decision:d.";
         assert!(said.iter().any(|it| it.ends_with(pointer)), "{said:?}");
     }
 
