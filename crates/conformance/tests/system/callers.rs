@@ -120,6 +120,11 @@ const SERVED: [(&str, &str, &[&str]); 36] = [
         NOBODY_HERE,
     ),
     (
+        "policy.v1.ApprovalService/ExplainDecision",
+        POLICY_ENGINE,
+        NOBODY_HERE,
+    ),
+    (
         "policy.v1.ApprovalService/RevokeGrant",
         POLICY_ENGINE,
         NOBODY_HERE,
@@ -146,6 +151,21 @@ const SERVED: [(&str, &str, &[&str]); 36] = [
     ),
     (
         "policy.v1.PolicyAdminService/ReplayDecision",
+        POLICY_ENGINE,
+        &["operator"],
+    ),
+    (
+        "policy.v1.PolicyAdminService/ListRecordedDecisions",
+        POLICY_ENGINE,
+        &["operator"],
+    ),
+    (
+        "policy.v1.PolicyAdminService/ExplainDecision",
+        POLICY_ENGINE,
+        &["operator"],
+    ),
+    (
+        "policy.v1.PolicyAdminService/SimulateSnapshot",
         POLICY_ENGINE,
         &["operator"],
     ),
