@@ -60,6 +60,10 @@ pub(crate) enum Error {
     },
     #[error("{failed} of the cases failed")]
     CasesFailed { failed: usize },
+    #[error("{changed} of {evaluated} recorded decisions would be different")]
+    DecisionsChange { changed: usize, evaluated: usize },
+    #[error("{unequal} of {replayed} recorded decisions do not come out as they were")]
+    ReplayUnequal { unequal: usize, replayed: usize },
     #[error("{}: {cause}", path.display())]
     Untranslatable {
         path: PathBuf,
@@ -249,6 +253,7 @@ impl Error {
             | Self::Policies { .. }
             | Self::Cases { .. }
             | Self::CasesFailed { .. }
+            | Self::DecisionsChange { .. }
             | Self::Untranslatable { .. }
             | Self::Certificate(_)
             | Self::Tls(_)
@@ -289,7 +294,10 @@ impl Error {
                 kind: Kind::NotFound,
                 ..
             } => 4,
-            Self::LogFault { .. } | Self::Unverified(_) | Self::Approval(_) => 5,
+            Self::LogFault { .. }
+            | Self::Unverified(_)
+            | Self::Approval(_)
+            | Self::ReplayUnequal { .. } => 5,
         }
     }
 
@@ -310,6 +318,8 @@ impl Error {
             Self::Policies { .. } => "INVALID_POLICY",
             Self::Cases { .. } => "INVALID_POLICY_CASES",
             Self::CasesFailed { .. } => "POLICY_CASES_FAILED",
+            Self::DecisionsChange { .. } => "POLICY_DECISIONS_CHANGE",
+            Self::ReplayUnequal { .. } => "REPLAY_UNEQUAL",
             Self::Untranslatable { .. } => "POLICY_NOT_TRANSLATABLE",
             Self::Certificate(_) => "CERTIFICATE_NOT_MADE",
             Self::Tls(_) | Self::TlsSetup(_) => "CERTIFICATE_NOT_USABLE",
@@ -399,6 +409,8 @@ impl Error {
             | Self::Policies { .. }
             | Self::Cases { .. }
             | Self::CasesFailed { .. }
+            | Self::DecisionsChange { .. }
+            | Self::ReplayUnequal { .. }
             | Self::Untranslatable { .. }
             | Self::Certificate(_)
             | Self::TlsSetup(_)

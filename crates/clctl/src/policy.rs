@@ -1,5 +1,7 @@
 //! Policy snapshots: as the operator, and offline.
 
+mod diff;
+mod examined;
 mod offline;
 
 use std::path::{Path, PathBuf};
@@ -21,6 +23,8 @@ use crate::output;
 use crate::peers::{self, PolicyAdmin};
 use crate::processes::POLICY_ENGINE;
 use crate::session::Session;
+
+use self::examined::Which;
 
 const PAGE_SIZE: u32 = 1000;
 
@@ -49,6 +53,42 @@ pub(crate) enum PolicyCommand {
     Translate {
         /// The snapshot.
         file: PathBuf,
+    },
+    /// Says why a decision is as it is: which rules matched, and what they demand.
+    Explain {
+        /// The decision's URN.
+        decision: String,
+        /// The tenant of the decision.
+        #[arg(long, default_value = "default", value_parser = tenant)]
+        tenant: String,
+    },
+    /// Evaluates recorded decisions by another snapshot and shows what would be different.
+    Simulate {
+        /// The snapshot; it need not be stored.
+        file: PathBuf,
+        #[command(flatten)]
+        which: Which,
+    },
+    /// Says what two snapshots say differently.
+    Diff {
+        /// A file, or the digest of a stored snapshot.
+        one: String,
+        /// Another one.
+        other: String,
+        /// The tenant of stored snapshots.
+        #[arg(long, default_value = "default", value_parser = tenant)]
+        tenant: String,
+    },
+    /// Evaluates recorded decisions again from their inputs: each has to come out bit by bit.
+    Replay {
+        /// The decision's URN.
+        #[arg(required_unless_present = "all", conflicts_with_all = ["all", "since", "until", "last"])]
+        decision: Option<String>,
+        /// All decisions that are kept, or those of a time.
+        #[arg(long)]
+        all: bool,
+        #[command(flatten)]
+        which: Which,
     },
     /// Lists the snapshots of a tenant, newest first.
     List {
@@ -81,6 +121,20 @@ pub(crate) async fn run(command: PolicyCommand, session: &Session) -> Result<(),
         PolicyCommand::Validate { file } => offline::validate(&file, session),
         PolicyCommand::Test { file } => offline::test(&file, session),
         PolicyCommand::Translate { file } => offline::print_translation(&file, session),
+        PolicyCommand::Explain { decision, tenant } => {
+            examined::explain(session, tenant, decision).await
+        }
+        PolicyCommand::Simulate { file, which } => {
+            examined::simulate(session, read_canonical(&file)?, &which).await
+        }
+        PolicyCommand::Diff { one, other, tenant } => {
+            examined::diff(session, &tenant, &one, &other).await
+        }
+        PolicyCommand::Replay {
+            decision,
+            all: _,
+            which,
+        } => examined::replay(session, decision, &which).await,
         PolicyCommand::List { tenant } => list(session, tenant).await,
         PolicyCommand::Activate {
             digest,

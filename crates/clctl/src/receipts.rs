@@ -24,6 +24,7 @@ use clap::Subcommand;
 pub(crate) use self::fault::Fault;
 use self::holds::{EraseArgs, HoldArgs, ReleaseArgs};
 use self::list::ListArgs;
+pub(crate) use self::list::moment;
 use self::recorded::Recorded;
 use self::verify::VerifyArgs;
 use crate::cli::tenant;

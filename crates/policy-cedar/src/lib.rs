@@ -17,6 +17,7 @@ mod compile;
 mod data;
 mod demand;
 mod entity;
+mod explain;
 mod extent;
 mod fault;
 mod inquiry;
@@ -27,6 +28,7 @@ mod snapshot;
 mod translate;
 
 pub use self::cases::{CaseFile, CaseResult, InvalidCases, Report};
+pub use self::explain::{Effect, Matched, MatchedItems};
 pub use self::fault::{Fault, Finding, InvalidPolicies, Place};
 pub use self::policy::CedarPolicy;
 pub use self::schema::SCHEMA;

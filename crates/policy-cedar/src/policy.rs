@@ -156,6 +156,17 @@ impl CedarPolicy {
         Ok(answered)
     }
 
+    /// The policies that take part in the answer about one item.
+    pub(crate) fn decided_by(
+        &self,
+        inquiry: &Inquiry<'_>,
+        scope: Scope,
+        name: &str,
+    ) -> Result<BTreeSet<&PolicyName>, Failed> {
+        self.find(inquiry, scope, name)
+            .map(|found| found.decided_by)
+    }
+
     fn ask(
         &self,
         inquiry: &Inquiry<'_>,

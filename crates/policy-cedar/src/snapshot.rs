@@ -3,10 +3,11 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use cl_model::policy::{ListPolicy, Policy, PolicyForm, Snapshot};
+use cl_model::policy::{ListPolicy, Policy, PolicyForm, Question, Snapshot};
 use cl_model::refusal::Refusal;
 use serde_json::Value;
 
+use crate::explain::{self, MatchedItems};
 use crate::fault::InvalidPolicies;
 use crate::policy::CedarPolicy;
 
@@ -57,6 +58,14 @@ impl CompiledSnapshot {
         match &self.policy {
             Compiled::List(policy) => policy.as_ref(),
             Compiled::Cedar(policy) => policy.as_ref(),
+        }
+    }
+
+    /// The rules that match each requested item: policies in Cedar, or members of the lists.
+    pub fn matched(&self, question: &Question<'_>) -> MatchedItems {
+        match &self.policy {
+            Compiled::List(policy) => explain::listed(policy, question),
+            Compiled::Cedar(policy) => policy.matched(question),
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use cl_model::digest::Digest;
 
-use crate::core::request::ReadSnapshot;
+use crate::core::request::{ReadSnapshot, UnreadSnapshot};
 use crate::store::StoreError;
 
 /// How many snapshots are kept compiled, of all tenants together.
@@ -35,12 +35,16 @@ impl CompiledSnapshots {
 
     /// The snapshot of bytes that were checked when they were stored.
     pub(crate) fn read(&self, bytes: Vec<u8>) -> Result<Arc<ReadSnapshot>, StoreError> {
+        self.check(bytes).map_err(|_| StoreError::Corrupt)
+    }
+
+    /// A snapshot that nobody has checked yet.
+    pub(crate) fn check(&self, bytes: Vec<u8>) -> Result<Arc<ReadSnapshot>, UnreadSnapshot> {
         let digest = Digest::of_bytes(&bytes);
         if let Some(known) = self.kept().find(digest) {
             return Ok(known);
         }
-        let read = ReadSnapshot::parse(bytes).map_err(|_| StoreError::Corrupt)?;
-        let read = Arc::new(read);
+        let read = Arc::new(ReadSnapshot::parse(bytes)?);
         self.kept().keep(digest, Arc::clone(&read));
         Ok(read)
     }

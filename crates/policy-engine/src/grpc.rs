@@ -2,6 +2,7 @@
 
 mod approvals;
 mod approvers;
+mod examined;
 mod parse;
 mod people;
 mod shown;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use cl_host::deadline::Deadline;
 use cl_host::life::Shutdown;
 use cl_host::telemetry::CorrelationId;
+use cl_wire::policy::v1 as wire;
 use cl_wire::policy::v1::policy_admin_service_server::PolicyAdminService;
 use cl_wire::policy::v1::policy_service_server::PolicyService;
 use cl_wire::policy::v1::{
@@ -221,6 +223,59 @@ impl PolicyAdminService for AdminRpc {
                 decision: replayed.repeated,
                 recorded_decision: replayed.recorded,
             })
+        })
+        .await
+    }
+
+    async fn list_recorded_decisions(
+        &self,
+        request: Request<wire::ListRecordedDecisionsRequest>,
+    ) -> Result<Response<wire::ListRecordedDecisionsResponse>, Status> {
+        let call = Call::of(&request);
+        call.answer(async {
+            let message = request.into_inner();
+            let range = examined::range(message.range)?;
+            let limit = parse::admin_page_size(message.page_size)?;
+            let after = examined::place(&message.page_token)?;
+            let list = self.engine.recorded_decisions(&range, after, limit);
+            let (decisions, next) = list.await?;
+            Ok(wire::ListRecordedDecisionsResponse {
+                decisions: decisions.into_iter().map(Into::into).collect(),
+                next_page_token: next.map(examined::page_token).unwrap_or_default(),
+            })
+        })
+        .await
+    }
+
+    async fn explain_decision(
+        &self,
+        request: Request<wire::ExplainDecisionRequest>,
+    ) -> Result<Response<wire::ExplainDecisionResponse>, Status> {
+        let call = Call::of(&request);
+        call.answer(async {
+            let message = request.get_ref();
+            let tenant = parse::tenant(&message.tenant)?;
+            let decision = people::decision_id(&message.decision_ref)?;
+            let explained = self.engine.explain(&tenant, &decision).await?;
+            Ok(wire::ExplainDecisionResponse {
+                explanation: Some(explained.into()),
+            })
+        })
+        .await
+    }
+
+    async fn simulate_snapshot(
+        &self,
+        request: Request<wire::SimulateSnapshotRequest>,
+    ) -> Result<Response<wire::SimulateSnapshotResponse>, Status> {
+        let call = Call::of(&request);
+        call.answer(async {
+            let message = request.into_inner();
+            let range = examined::range(message.range)?;
+            let limit = parse::admin_page_size(message.page_size)?;
+            let after = examined::place(&message.page_token)?;
+            let simulate = self.engine.simulate(&range, message.snapshot, after, limit);
+            Ok(simulate.await?.into())
         })
         .await
     }

@@ -112,6 +112,9 @@ const CALLERS: [(&str, &[&str], &[&str]); 4] = [
             "ListSnapshots",
             "ActivateSnapshot",
             "ReplayDecision",
+            "ListRecordedDecisions",
+            "ExplainDecision",
+            "SimulateSnapshot",
         ],
     ),
     (
@@ -139,6 +142,7 @@ const CALLERS: [(&str, &[&str], &[&str]); 4] = [
             "BeginAnswer",
             "FinishAnswer",
             "ListDecisions",
+            "ExplainDecision",
             "RevokeGrant",
             "ListSubjects",
         ],

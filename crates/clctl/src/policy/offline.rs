@@ -83,6 +83,11 @@ pub(super) fn read(file: &Path) -> Result<Value, Error> {
     })
 }
 
+/// Refuses what an engine would not accept.
+pub(super) fn check(file: &Path) -> Result<(), Error> {
+    compiled(file).map(|_| ())
+}
+
 fn compiled(file: &Path) -> Result<CompiledSnapshot, Error> {
     CompiledSnapshot::read(&read(file)?).map_err(|invalid| match invalid {
         InvalidSnapshot::Refused(refusal) => Error::Document {

@@ -142,7 +142,7 @@ fn row(kept: &Kept) -> [String; 5] {
 }
 
 /// Reads a time as an argument.
-fn moment(text: &str) -> Result<UnixTime, String> {
+pub(crate) fn moment(text: &str) -> Result<UnixTime, String> {
     UnixTime::parse(text).ok_or_else(|| "a time such as 2030-01-01T00:00:00Z".to_owned())
 }
 

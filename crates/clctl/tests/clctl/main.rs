@@ -9,6 +9,7 @@
 
 mod approvers;
 mod erased;
+mod examined;
 mod exchange;
 mod explained;
 mod exported;

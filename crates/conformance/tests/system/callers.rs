@@ -28,7 +28,7 @@ const IDENTITIES: [&str; 6] = [
 const NOBODY_HERE: &[&str] = &[];
 
 /// Where each package is served, and who may call its rpcs.
-const SERVED: [(&str, &str, &[&str]); 37] = [
+const SERVED: [(&str, &str, &[&str]); 41] = [
     (
         "policy.v1.PolicyService/SubmitRequest",
         POLICY_ENGINE,
@@ -120,6 +120,11 @@ const SERVED: [(&str, &str, &[&str]); 37] = [
         NOBODY_HERE,
     ),
     (
+        "policy.v1.ApprovalService/ExplainDecision",
+        POLICY_ENGINE,
+        NOBODY_HERE,
+    ),
+    (
         "policy.v1.ApprovalService/RevokeGrant",
         POLICY_ENGINE,
         NOBODY_HERE,
@@ -151,6 +156,21 @@ const SERVED: [(&str, &str, &[&str]); 37] = [
     ),
     (
         "policy.v1.PolicyAdminService/ReplayDecision",
+        POLICY_ENGINE,
+        &["operator"],
+    ),
+    (
+        "policy.v1.PolicyAdminService/ListRecordedDecisions",
+        POLICY_ENGINE,
+        &["operator"],
+    ),
+    (
+        "policy.v1.PolicyAdminService/ExplainDecision",
+        POLICY_ENGINE,
+        &["operator"],
+    ),
+    (
+        "policy.v1.PolicyAdminService/SimulateSnapshot",
         POLICY_ENGINE,
         &["operator"],
     ),

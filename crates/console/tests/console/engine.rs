@@ -375,6 +375,15 @@ impl ApprovalService for FakeEngine {
         Ok(Response::new(wire::RevokeGrantResponse {}))
     }
 
+    async fn explain_decision(
+        &self,
+        _request: Request<wire::ApprovalServiceExplainDecisionRequest>,
+    ) -> Result<Response<wire::ApprovalServiceExplainDecisionResponse>, Status> {
+        Err(Status::unimplemented(
+            "the console explains by reason codes",
+        ))
+    }
+
     async fn list_subjects(
         &self,
         request: Request<wire::ListSubjectsRequest>,

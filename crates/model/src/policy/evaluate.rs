@@ -105,14 +105,19 @@ impl Evaluation<'_> {
         })
     }
 
-    /// What the policy says.
-    pub(super) fn ruling(&self) -> Ruling {
-        self.policy.rule(&Question {
+    /// What the policy is asked.
+    pub fn question(&self) -> Question<'_> {
+        Question {
             asked: self.request,
             approved: self.authentic_scope(),
             preflight: self.preflight,
             now: self.now,
-        })
+        }
+    }
+
+    /// What the policy says.
+    pub(super) fn ruling(&self) -> Ruling {
+        self.policy.rule(&self.question())
     }
 
     /// The scope of an approval of this request under this policy that has not ended and was

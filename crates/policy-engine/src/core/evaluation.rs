@@ -10,7 +10,7 @@ use cl_model::policy::{
 use cl_model::record::Record;
 use cl_model::refusal::Refusal;
 use cl_model::time::UnixTime;
-use cl_policy_cedar::CompiledSnapshot;
+use cl_policy_cedar::{CompiledSnapshot, MatchedItems};
 
 use super::answer::Approved;
 use super::facts::Facts;
@@ -54,8 +54,28 @@ impl Decided {
 impl Inputs<'_> {
     /// Evaluates the request.
     pub fn decide(&self) -> Result<Decided, Refusal> {
+        self.decide_with(self.presented())
+    }
+
+    /// Evaluates the request as if the person's answer had been given under this very snapshot.
+    /// What comes out is no decision: it only says what one would have been.
+    pub fn try_out(&self) -> Result<Decided, Refusal> {
+        let (presented, verifier) = self.presented();
+        let presented = match presented {
+            PresentedApproval::Approval(mut approval) => {
+                approval.policy_digest = self.snapshot.identity().digest;
+                PresentedApproval::Approval(approval)
+            }
+            PresentedApproval::None | PresentedApproval::Malformed => presented,
+        };
+        self.decide_with((presented, verifier))
+    }
+
+    fn decide_with(
+        &self,
+        (approval, verifier): (PresentedApproval, VerifierOutcome),
+    ) -> Result<Decided, Refusal> {
         let asked = self.asked();
-        let (approval, verifier) = self.presented();
         let outcome = self.evaluation(&asked, &approval, verifier).decide()?;
         Ok(Decided {
             decision: PolicyDecision::read(outcome.record.value())?,
@@ -69,6 +89,14 @@ impl Inputs<'_> {
         let asked = self.asked();
         let (approval, verifier) = self.presented();
         self.evaluation(&asked, &approval, verifier).treatments()
+    }
+
+    /// The rules that match each requested selector and action.
+    pub fn matched(&self) -> MatchedItems {
+        let asked = self.asked();
+        let (approval, verifier) = self.presented();
+        let evaluation = self.evaluation(&asked, &approval, verifier);
+        self.snapshot.matched(&evaluation.question())
     }
 
     fn presented(&self) -> (PresentedApproval, VerifierOutcome) {

@@ -138,7 +138,8 @@ fn is_same(gated: &[String], answered: &[&str]) -> bool {
     gated.len() == answered.len() && gated.iter().all(|name| answered.contains(&name.as_str()))
 }
 
-fn fate(treatment: &Treatment, name: &str) -> Fate {
+/// What a treatment does with one name.
+pub(super) fn fate(treatment: &Treatment, name: &str) -> Fate {
     let is_in = |names: &[String]| names.iter().any(|it| it == name);
     if is_in(&treatment.ordinary) {
         Fate::Ordinary

@@ -200,6 +200,24 @@ impl ApprovalService for ApprovalRpc {
         .await
     }
 
+    async fn explain_decision(
+        &self,
+        request: Request<wire::ApprovalServiceExplainDecisionRequest>,
+    ) -> Result<Response<wire::ApprovalServiceExplainDecisionResponse>, Status> {
+        let call = Call::of(&request);
+        call.answer(async {
+            let message = request.get_ref();
+            let decision = people::decision_id(&message.decision_ref)?;
+            let token = people::token("session", &message.session)?;
+            let person = self.engine.person(token).await?;
+            let explained = self.engine.explain_to(&person, &decision).await?;
+            Ok(wire::ApprovalServiceExplainDecisionResponse {
+                explanation: Some(explained.into()),
+            })
+        })
+        .await
+    }
+
     async fn revoke_grant(
         &self,
         request: Request<wire::RevokeGrantRequest>,

@@ -73,7 +73,7 @@ const fn method(method: Method) -> wire::AuthenticationMethod {
     }
 }
 
-const fn treatment(fate: Fate) -> wire::ScopeTreatment {
+pub(super) const fn treatment(fate: Fate) -> wire::ScopeTreatment {
     match fate {
         Fate::Ordinary => wire::ScopeTreatment::Ordinary,
         Fate::Gated => wire::ScopeTreatment::Gated,

@@ -304,7 +304,7 @@ impl PolicyEngine {
         blocking(&self.store, move |store| store.active(&tenant)).await
     }
 
-    async fn stored_snapshot(
+    pub(super) async fn stored_snapshot(
         &self,
         tenant: &TenantName,
         digest: Digest,

@@ -139,7 +139,9 @@ fn forget<E: Engine>(
             return Ok(changes.delete(people_kv::pending_key(tenant, id)?));
         }
         What::Past(tenant, subject, past) => {
-            return Ok(changes.delete(people_kv::past_key(tenant, subject, past)?));
+            return Ok(changes
+                .delete(people_kv::past_key(tenant, subject, past)?)
+                .delete(people_kv::decided_key(tenant, past)?));
         }
     };
     let changes = changes.delete(decision_key(&request.tenant, decision_id)?);

@@ -123,6 +123,14 @@ pub trait People: Send + Sync {
         limit: usize,
     ) -> Result<Vec<Past>, StoreError>;
 
+    /// At most `limit` decisions of a tenant about anybody, newest first, after one at a place.
+    fn decided(
+        &self,
+        tenant: &TenantName,
+        after: Option<(u64, &str)>,
+        limit: usize,
+    ) -> Result<Vec<Past>, StoreError>;
+
     /// Stores that a grant was revoked, and that its bundle is still to be.
     fn revoke(&self, revocation: &Revocation) -> Result<(), StoreError>;
 

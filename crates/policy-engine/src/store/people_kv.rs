@@ -39,6 +39,7 @@ const HOLDER: Kind = Kind::new("holder");
 const PENDING: Kind = Kind::new("pending");
 const QUEUE: Kind = Kind::new("queue");
 const HISTORY: Kind = Kind::new("history");
+const DECIDED: Kind = Kind::new("decided");
 const UNREVOKED: Kind = Kind::new("unrevoked");
 
 /// How long the ceremony of an answer is remembered after its end, so that a late one learns why it is
@@ -280,6 +281,18 @@ impl People for KvStore {
         self.list(&page(of, after, limit), records::decode_past)
     }
 
+    fn decided(
+        &self,
+        tenant: &TenantName,
+        after: Option<(u64, &str)>,
+        limit: usize,
+    ) -> Result<Vec<Past>, StoreError> {
+        self.list(
+            &page(key(tenant, DECIDED)?, after, limit),
+            records::decode_past,
+        )
+    }
+
     fn revoke(&self, revocation: &Revocation) -> Result<(), StoreError> {
         let entry = &revocation.entry;
         let read = &revocation.read;
@@ -380,8 +393,11 @@ pub(super) fn shown(mut changes: Changes, new: &NewDecision) -> Result<Changes, 
         what: What::Past(tenant.clone(), new.subject.clone(), past.clone()),
         until: new.kept_until,
     };
-    let target = past_key(tenant, &new.subject, &past)?;
-    Ok(kept.index(changes.put(target, records::encode_past(&past))))
+    let bytes = records::encode_past(&past);
+    let changes = changes
+        .put(past_key(tenant, &new.subject, &past)?, bytes.clone())
+        .put(decided_key(tenant, &past)?, bytes);
+    Ok(kept.index(changes))
 }
 
 /// Takes what waits out of its queue.
@@ -481,6 +497,12 @@ fn queue_key(tenant: &TenantName, queued: &Queued) -> Result<Key, StoreError> {
         .private(queued.subject.as_str())
         .number(time)
         .public(queued.approval.as_str()))
+}
+
+pub(super) fn decided_key(tenant: &TenantName, past: &Past) -> Result<Key, StoreError> {
+    Ok(key(tenant, DECIDED)?
+        .number(past.place)
+        .public(&past.decision_id))
 }
 
 pub(super) fn past_key(

@@ -50,6 +50,21 @@ async fn refuses_the_wrong_caller_on_every_rpc() {
                     .replay_decision(ReplayDecisionRequest::default())
                     .await,
             ),
+            refusal(
+                admin
+                    .list_recorded_decisions(wire::ListRecordedDecisionsRequest::default())
+                    .await,
+            ),
+            refusal(
+                admin
+                    .explain_decision(wire::ExplainDecisionRequest::default())
+                    .await,
+            ),
+            refusal(
+                admin
+                    .simulate_snapshot(wire::SimulateSnapshotRequest::default())
+                    .await,
+            ),
         ];
         let gateway_is_refused = for_gateway.iter().all(|found| *found == not_allowed);
         let operator_is_refused = for_operators.iter().all(|found| *found == not_allowed);
@@ -128,6 +143,11 @@ async fn only_the_console_and_operators_meet_people() {
             refusal(
                 approvals
                     .list_decisions(wire::ListDecisionsRequest::default())
+                    .await,
+            ),
+            refusal(
+                approvals
+                    .explain_decision(wire::ApprovalServiceExplainDecisionRequest::default())
                     .await,
             ),
             refusal(

@@ -164,7 +164,9 @@ async fn nothing_of_an_answer_stays_for_ever_but_the_passkey() {
             running.begin_answer(answer).await.unwrap();
         }
     }
-    let short_lived = ["ceremony", "session", "link", "pending", "queue", "history"];
+    let short_lived = [
+        "ceremony", "session", "link", "pending", "queue", "history", "decided",
+    ];
     for kind in short_lived {
         assert!(records(&world, kind) > 0, "{kind}");
     }

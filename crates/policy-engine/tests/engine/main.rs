@@ -13,6 +13,7 @@ mod callers;
 mod cedar;
 mod crash;
 mod documents;
+mod examining;
 mod issuer;
 mod issuing;
 mod kept;

@@ -23,6 +23,158 @@ pub struct Grant {
     #[prost(bytes = "vec", tag = "4")]
     pub plan_signature: ::prost::alloc::vec::Vec<u8>,
 }
+/// Why a decision is as it is. It names rules that matched, and nothing else of a snapshot.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct DecisionExplanation {
+    /// The decision's URN.
+    #[prost(string, tag = "1")]
+    pub decision_ref: ::prost::alloc::string::String,
+    /// When it was made, by the engine's clock, UTC.
+    #[prost(message, optional, tag = "2")]
+    pub decided_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// Its outcome: `allow`, `allow_with_reductions`, `deny` or `needs_approval`.
+    #[prost(string, tag = "3")]
+    pub decision: ::prost::alloc::string::String,
+    /// The version that the snapshot in force gives itself.
+    #[prost(string, tag = "4")]
+    pub policy_version: ::prost::alloc::string::String,
+    /// The digest of the snapshot in force.
+    #[prost(string, tag = "5")]
+    pub policy_digest: ::prost::alloc::string::String,
+    /// The decision's reasons, in their order.
+    #[prost(message, repeated, tag = "6")]
+    pub reasons: ::prost::alloc::vec::Vec<ExplainedReason>,
+    /// The requested predicates, in their order.
+    #[prost(message, repeated, tag = "7")]
+    pub selectors: ::prost::alloc::vec::Vec<ExplainedItem>,
+    /// The requested actions, in their order.
+    #[prost(message, repeated, tag = "8")]
+    pub actions: ::prost::alloc::vec::Vec<ExplainedItem>,
+}
+/// One reason of a decision.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ExplainedReason {
+    /// Its code, as the decision has it.
+    #[prost(string, tag = "1")]
+    pub reason_code: ::prost::alloc::string::String,
+    /// What it means, in words.
+    #[prost(string, tag = "2")]
+    pub words: ::prost::alloc::string::String,
+    /// The member of the snapshot that it comes from, such as `allowed_requesters` or
+    /// `limits.max_selectors`. Absent: it comes from no single member.
+    #[prost(string, optional, tag = "3")]
+    pub member: ::core::option::Option<::prost::alloc::string::String>,
+}
+/// How one requested predicate or action came out.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ExplainedItem {
+    /// The predicate or the action.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// What the policy does with it, before any answer of a person.
+    #[prost(enumeration = "ScopeTreatment", tag = "2")]
+    pub treatment: i32,
+    /// Whether the decision grants it.
+    #[prost(bool, tag = "3")]
+    pub granted: bool,
+    /// The same in words.
+    #[prost(string, tag = "4")]
+    pub words: ::prost::alloc::string::String,
+    /// The rules that matched it, by name.
+    #[prost(message, repeated, tag = "5")]
+    pub rules: ::prost::alloc::vec::Vec<MatchedRule>,
+}
+/// A rule that matched.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct MatchedRule {
+    /// Its name: that of a policy in Cedar, or the member of a list-style policy, such as
+    /// `allowed_selectors`.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// What it does.
+    #[prost(enumeration = "RuleEffect", tag = "2")]
+    pub effect: i32,
+    /// The reason that it gives, if it gives one.
+    #[prost(string, optional, tag = "3")]
+    pub reason_code: ::core::option::Option<::prost::alloc::string::String>,
+    /// What it demands, each as the name of the demand and its value, such as `max_retention 60`.
+    #[prost(string, repeated, tag = "4")]
+    pub demands: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// What the policy does with a part of the requested scope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ScopeTreatment {
+    /// Not a treatment; a receiver refuses it.
+    Unspecified = 0,
+    /// It is granted with the rest, without asking.
+    Ordinary = 1,
+    /// It needs the person's answer.
+    Gated = 2,
+    /// It is denied whatever the person answers.
+    Denied = 3,
+}
+impl ScopeTreatment {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "SCOPE_TREATMENT_UNSPECIFIED",
+            Self::Ordinary => "SCOPE_TREATMENT_ORDINARY",
+            Self::Gated => "SCOPE_TREATMENT_GATED",
+            Self::Denied => "SCOPE_TREATMENT_DENIED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "SCOPE_TREATMENT_UNSPECIFIED" => Some(Self::Unspecified),
+            "SCOPE_TREATMENT_ORDINARY" => Some(Self::Ordinary),
+            "SCOPE_TREATMENT_GATED" => Some(Self::Gated),
+            "SCOPE_TREATMENT_DENIED" => Some(Self::Denied),
+            _ => None,
+        }
+    }
+}
+/// What a rule does where it matches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum RuleEffect {
+    /// Not a value.
+    Unspecified = 0,
+    /// It grants, unless another rule forbids.
+    Permit = 1,
+    /// It denies.
+    Forbid = 2,
+    /// It denies nothing; what it demands holds.
+    Demand = 3,
+}
+impl RuleEffect {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "RULE_EFFECT_UNSPECIFIED",
+            Self::Permit => "RULE_EFFECT_PERMIT",
+            Self::Forbid => "RULE_EFFECT_FORBID",
+            Self::Demand => "RULE_EFFECT_DEMAND",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "RULE_EFFECT_UNSPECIFIED" => Some(Self::Unspecified),
+            "RULE_EFFECT_PERMIT" => Some(Self::Permit),
+            "RULE_EFFECT_FORBID" => Some(Self::Forbid),
+            "RULE_EFFECT_DEMAND" => Some(Self::Demand),
+            _ => None,
+        }
+    }
+}
 /// Asks for a decision on one context request.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 #[prost(skip_debug)]
@@ -1259,6 +1411,24 @@ pub struct ApproverSubject {
     #[prost(string, tag = "2")]
     pub subject_tag: ::prost::alloc::string::String,
 }
+/// Names the decision to explain to a person.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct ApprovalServiceExplainDecisionRequest {
+    /// The person's session.
+    #[prost(bytes = "vec", tag = "1")]
+    pub session: ::prost::alloc::vec::Vec<u8>,
+    /// The decision's URN.
+    #[prost(string, tag = "2")]
+    pub decision_ref: ::prost::alloc::string::String,
+}
+/// Answers with an explanation for a person.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ApprovalServiceExplainDecisionResponse {
+    /// Why the decision is as it is. Always present.
+    #[prost(message, optional, tag = "1")]
+    pub explanation: ::core::option::Option<DecisionExplanation>,
+}
 /// Where an item stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
@@ -1300,43 +1470,6 @@ impl ApprovalState {
             "APPROVAL_STATE_EXPIRED" => Some(Self::Expired),
             "APPROVAL_STATE_REPLACED" => Some(Self::Replaced),
             "APPROVAL_STATE_NOT_NEEDED" => Some(Self::NotNeeded),
-            _ => None,
-        }
-    }
-}
-/// What the policy does with a part of the requested scope.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum ScopeTreatment {
-    /// Not a treatment; a receiver refuses it.
-    Unspecified = 0,
-    /// It is granted with the rest, without asking.
-    Ordinary = 1,
-    /// It needs the person's answer.
-    Gated = 2,
-    /// It is denied whatever the person answers.
-    Denied = 3,
-}
-impl ScopeTreatment {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "SCOPE_TREATMENT_UNSPECIFIED",
-            Self::Ordinary => "SCOPE_TREATMENT_ORDINARY",
-            Self::Gated => "SCOPE_TREATMENT_GATED",
-            Self::Denied => "SCOPE_TREATMENT_DENIED",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "SCOPE_TREATMENT_UNSPECIFIED" => Some(Self::Unspecified),
-            "SCOPE_TREATMENT_ORDINARY" => Some(Self::Ordinary),
-            "SCOPE_TREATMENT_GATED" => Some(Self::Gated),
-            "SCOPE_TREATMENT_DENIED" => Some(Self::Denied),
             _ => None,
         }
     }
@@ -1705,6 +1838,33 @@ pub mod approval_service_client {
             ));
             self.inner.unary(req, path, codec).await
         }
+        /// Says which rules made a decision about a subject of the person's as it is.
+        ///
+        /// Errors beside those of the package:
+        ///
+        /// - NOT_FOUND: `DECISION_NOT_FOUND`, also for a decision about anybody else
+        /// - FAILED_PRECONDITION: `DECISION_INPUTS_GONE`
+        pub async fn explain_decision(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ApprovalServiceExplainDecisionRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ApprovalServiceExplainDecisionResponse>,
+            tonic::Status,
+        > {
+            self.inner.ready().await.map_err(|e| {
+                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
+            })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/contextlayer.policy.v1.ApprovalService/ExplainDecision",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new(
+                "contextlayer.policy.v1.ApprovalService",
+                "ExplainDecision",
+            ));
+            self.inner.unary(req, path, codec).await
+        }
         /// Revokes what a decision granted: nothing is issued under it any more, and its bundle is
         /// revoked at the issuer, as soon as that can be reached. A repeat changes nothing.
         ///
@@ -1857,6 +2017,19 @@ pub mod approval_service_server {
             &self,
             request: tonic::Request<super::ListDecisionsRequest>,
         ) -> std::result::Result<tonic::Response<super::ListDecisionsResponse>, tonic::Status>;
+        /// Says which rules made a decision about a subject of the person's as it is.
+        ///
+        /// Errors beside those of the package:
+        ///
+        /// - NOT_FOUND: `DECISION_NOT_FOUND`, also for a decision about anybody else
+        /// - FAILED_PRECONDITION: `DECISION_INPUTS_GONE`
+        async fn explain_decision(
+            &self,
+            request: tonic::Request<super::ApprovalServiceExplainDecisionRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ApprovalServiceExplainDecisionResponse>,
+            tonic::Status,
+        >;
         /// Revokes what a decision granted: nothing is issued under it any more, and its bundle is
         /// revoked at the issuer, as soon as that can be reached. A repeat changes nothing.
         ///
@@ -2354,6 +2527,48 @@ pub mod approval_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ListDecisionsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/contextlayer.policy.v1.ApprovalService/ExplainDecision" => {
+                    #[allow(non_camel_case_types)]
+                    struct ExplainDecisionSvc<T: ApprovalService>(pub Arc<T>);
+                    impl<T: ApprovalService>
+                        tonic::server::UnaryService<super::ApprovalServiceExplainDecisionRequest>
+                        for ExplainDecisionSvc<T>
+                    {
+                        type Response = super::ApprovalServiceExplainDecisionResponse;
+                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ApprovalServiceExplainDecisionRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ApprovalService>::explain_decision(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ExplainDecisionSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
@@ -3390,6 +3605,142 @@ pub struct ReplayDecisionResponse {
     #[prost(bytes = "vec", tag = "3")]
     pub recorded_decision: ::prost::alloc::vec::Vec<u8>,
 }
+/// Which recorded decisions are meant: of a tenant, within a time.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DecisionRange {
+    /// The tenant of the decisions.
+    #[prost(string, tag = "1")]
+    pub tenant: ::prost::alloc::string::String,
+    /// Only decisions made at this time or later. Absent: from the first one kept.
+    #[prost(message, optional, tag = "2")]
+    pub since: ::core::option::Option<::prost_types::Timestamp>,
+    /// Only decisions made before this time. Absent: up to now.
+    #[prost(message, optional, tag = "3")]
+    pub until: ::core::option::Option<::prost_types::Timestamp>,
+}
+/// Asks for one page of recorded decisions.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListRecordedDecisionsRequest {
+    /// Which ones.
+    #[prost(message, optional, tag = "1")]
+    pub range: ::core::option::Option<DecisionRange>,
+    /// The most entries to return: 1 to 1,000. 0: 100. A page may be shorter and yet not the last.
+    #[prost(uint32, tag = "2")]
+    pub page_size: u32,
+    /// Where to go on: the token of the page before, with all other fields but the page size
+    /// unchanged. Empty: from the newest.
+    #[prost(string, tag = "3")]
+    pub page_token: ::prost::alloc::string::String,
+}
+/// One page of recorded decisions.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListRecordedDecisionsResponse {
+    /// The page's entries, newest first.
+    #[prost(message, repeated, tag = "1")]
+    pub decisions: ::prost::alloc::vec::Vec<RecordedDecisionSummary>,
+    /// Where the next page starts. Empty: there is none.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+}
+/// One recorded decision, by its id.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RecordedDecisionSummary {
+    /// The decision's URN.
+    #[prost(string, tag = "1")]
+    pub decision_ref: ::prost::alloc::string::String,
+    /// When it was made, by the engine's clock, UTC.
+    #[prost(message, optional, tag = "2")]
+    pub decided_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// Its outcome: `allow`, `allow_with_reductions`, `deny` or `needs_approval`.
+    #[prost(string, tag = "3")]
+    pub decision: ::prost::alloc::string::String,
+    /// The digest of the snapshot that it was made under.
+    #[prost(string, tag = "4")]
+    pub policy_digest: ::prost::alloc::string::String,
+}
+/// Names the decision to explain.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ExplainDecisionRequest {
+    /// The tenant of the decision.
+    #[prost(string, tag = "1")]
+    pub tenant: ::prost::alloc::string::String,
+    /// The decision's URN, `urn:cl:decision:` and the id.
+    #[prost(string, tag = "2")]
+    pub decision_ref: ::prost::alloc::string::String,
+}
+/// Answers with an explanation.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ExplainDecisionResponse {
+    /// Why the decision is as it is. Always present.
+    #[prost(message, optional, tag = "1")]
+    pub explanation: ::core::option::Option<DecisionExplanation>,
+}
+/// Carries a snapshot to try on recorded decisions.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct SimulateSnapshotRequest {
+    /// The decisions to evaluate again.
+    #[prost(message, optional, tag = "1")]
+    pub range: ::core::option::Option<DecisionRange>,
+    /// The policy snapshot document: canonical JSON (RFC 8785), at most 1,048,576 bytes.
+    #[prost(bytes = "vec", tag = "2")]
+    pub snapshot: ::prost::alloc::vec::Vec<u8>,
+    /// The most decisions to evaluate in this call: 1 to 1,000. 0: 100. A page may be shorter and
+    /// yet not the last.
+    #[prost(uint32, tag = "3")]
+    pub page_size: u32,
+    /// Where to go on: the token of the page before, with all other fields but the page size
+    /// unchanged. Empty: from the newest.
+    #[prost(string, tag = "4")]
+    pub page_token: ::prost::alloc::string::String,
+}
+/// What would be different for one page of decisions.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SimulateSnapshotResponse {
+    /// How many decisions this page has evaluated again.
+    #[prost(uint32, tag = "1")]
+    pub evaluated: u32,
+    /// Those of them that would be different, newest first.
+    #[prost(message, repeated, tag = "2")]
+    pub differences: ::prost::alloc::vec::Vec<DecisionDifference>,
+    /// Where the next page starts. Empty: there is none.
+    #[prost(string, tag = "3")]
+    pub next_page_token: ::prost::alloc::string::String,
+}
+/// How a decision would be different under another snapshot. It has names of predicates and
+/// actions, and no other content of the request.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DecisionDifference {
+    /// The decision's URN.
+    #[prost(string, tag = "1")]
+    pub decision_ref: ::prost::alloc::string::String,
+    /// When it was made, by the engine's clock, UTC.
+    #[prost(message, optional, tag = "2")]
+    pub decided_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// Its recorded outcome: `allow`, `allow_with_reductions`, `deny` or `needs_approval`.
+    #[prost(string, tag = "3")]
+    pub recorded_decision: ::prost::alloc::string::String,
+    /// The other outcome. Empty: the other snapshot could not decide the request at all, which
+    /// refuses it.
+    #[prost(string, tag = "4")]
+    pub other_decision: ::prost::alloc::string::String,
+    /// Predicates that would be granted in addition.
+    #[prost(string, repeated, tag = "5")]
+    pub gained_selectors: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Predicates that would not be granted any more.
+    #[prost(string, repeated, tag = "6")]
+    pub lost_selectors: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Actions that would be granted in addition.
+    #[prost(string, repeated, tag = "7")]
+    pub gained_actions: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Actions that would not be granted any more.
+    #[prost(string, repeated, tag = "8")]
+    pub lost_actions: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// What else would be different: `transforms`, `retention`, `onward_disclosure`,
+    /// `receipts`, `instructions`, `claim_limits`, `expires_at` or `reason_codes`.
+    #[prost(string, repeated, tag = "9")]
+    pub changed_members: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
 /// Generated client implementations.
 pub mod policy_admin_service_client {
     #![allow(
@@ -3611,6 +3962,80 @@ pub mod policy_admin_service_client {
             ));
             self.inner.unary(req, path, codec).await
         }
+        /// Lists recorded decisions, newest first, by their ids and outcomes.
+        pub async fn list_recorded_decisions(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListRecordedDecisionsRequest>,
+        ) -> std::result::Result<tonic::Response<super::ListRecordedDecisionsResponse>, tonic::Status>
+        {
+            self.inner.ready().await.map_err(|e| {
+                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
+            })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/contextlayer.policy.v1.PolicyAdminService/ListRecordedDecisions",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new(
+                "contextlayer.policy.v1.PolicyAdminService",
+                "ListRecordedDecisions",
+            ));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Says which rules of its snapshot made a recorded decision as it is. Nothing is said of a rule
+        /// that did not match, and no text of a policy is repeated.
+        ///
+        /// Errors beside those of the package:
+        ///
+        /// - NOT_FOUND: `DECISION_NOT_FOUND`
+        /// - FAILED_PRECONDITION: `DECISION_INPUTS_GONE`
+        pub async fn explain_decision(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ExplainDecisionRequest>,
+        ) -> std::result::Result<tonic::Response<super::ExplainDecisionResponse>, tonic::Status>
+        {
+            self.inner.ready().await.map_err(|e| {
+                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
+            })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/contextlayer.policy.v1.PolicyAdminService/ExplainDecision",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new(
+                "contextlayer.policy.v1.PolicyAdminService",
+                "ExplainDecision",
+            ));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Evaluates recorded decisions again by another snapshot, from their recorded inputs and at
+        /// their recorded times, and says what would be different. It stores and grants nothing, and the
+        /// snapshot need not be stored. A person's answer counts as if it had been given under the other
+        /// snapshot.
+        ///
+        /// Errors beside those of the package:
+        ///
+        /// - INVALID_ARGUMENT: as `PutSnapshot`, for the snapshot
+        /// - FAILED_PRECONDITION: `DECISION_INPUTS_GONE`
+        pub async fn simulate_snapshot(
+            &mut self,
+            request: impl tonic::IntoRequest<super::SimulateSnapshotRequest>,
+        ) -> std::result::Result<tonic::Response<super::SimulateSnapshotResponse>, tonic::Status>
+        {
+            self.inner.ready().await.map_err(|e| {
+                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
+            })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/contextlayer.policy.v1.PolicyAdminService/SimulateSnapshot",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new(
+                "contextlayer.policy.v1.PolicyAdminService",
+                "SimulateSnapshot",
+            ));
+            self.inner.unary(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -3679,6 +4104,35 @@ pub mod policy_admin_service_server {
             &self,
             request: tonic::Request<super::ReplayDecisionRequest>,
         ) -> std::result::Result<tonic::Response<super::ReplayDecisionResponse>, tonic::Status>;
+        /// Lists recorded decisions, newest first, by their ids and outcomes.
+        async fn list_recorded_decisions(
+            &self,
+            request: tonic::Request<super::ListRecordedDecisionsRequest>,
+        ) -> std::result::Result<tonic::Response<super::ListRecordedDecisionsResponse>, tonic::Status>;
+        /// Says which rules of its snapshot made a recorded decision as it is. Nothing is said of a rule
+        /// that did not match, and no text of a policy is repeated.
+        ///
+        /// Errors beside those of the package:
+        ///
+        /// - NOT_FOUND: `DECISION_NOT_FOUND`
+        /// - FAILED_PRECONDITION: `DECISION_INPUTS_GONE`
+        async fn explain_decision(
+            &self,
+            request: tonic::Request<super::ExplainDecisionRequest>,
+        ) -> std::result::Result<tonic::Response<super::ExplainDecisionResponse>, tonic::Status>;
+        /// Evaluates recorded decisions again by another snapshot, from their recorded inputs and at
+        /// their recorded times, and says what would be different. It stores and grants nothing, and the
+        /// snapshot need not be stored. A person's answer counts as if it had been given under the other
+        /// snapshot.
+        ///
+        /// Errors beside those of the package:
+        ///
+        /// - INVALID_ARGUMENT: as `PutSnapshot`, for the snapshot
+        /// - FAILED_PRECONDITION: `DECISION_INPUTS_GONE`
+        async fn simulate_snapshot(
+            &self,
+            request: tonic::Request<super::SimulateSnapshotRequest>,
+        ) -> std::result::Result<tonic::Response<super::SimulateSnapshotResponse>, tonic::Status>;
     }
     /// Keeps the policy snapshots of each tenant, and repeats decisions from their recorded inputs.
     ///
@@ -3951,6 +4405,133 @@ pub mod policy_admin_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ReplayDecisionSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/contextlayer.policy.v1.PolicyAdminService/ListRecordedDecisions" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListRecordedDecisionsSvc<T: PolicyAdminService>(pub Arc<T>);
+                    impl<T: PolicyAdminService>
+                        tonic::server::UnaryService<super::ListRecordedDecisionsRequest>
+                        for ListRecordedDecisionsSvc<T>
+                    {
+                        type Response = super::ListRecordedDecisionsResponse;
+                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListRecordedDecisionsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as PolicyAdminService>::list_recorded_decisions(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListRecordedDecisionsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/contextlayer.policy.v1.PolicyAdminService/ExplainDecision" => {
+                    #[allow(non_camel_case_types)]
+                    struct ExplainDecisionSvc<T: PolicyAdminService>(pub Arc<T>);
+                    impl<T: PolicyAdminService>
+                        tonic::server::UnaryService<super::ExplainDecisionRequest>
+                        for ExplainDecisionSvc<T>
+                    {
+                        type Response = super::ExplainDecisionResponse;
+                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ExplainDecisionRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as PolicyAdminService>::explain_decision(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ExplainDecisionSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/contextlayer.policy.v1.PolicyAdminService/SimulateSnapshot" => {
+                    #[allow(non_camel_case_types)]
+                    struct SimulateSnapshotSvc<T: PolicyAdminService>(pub Arc<T>);
+                    impl<T: PolicyAdminService>
+                        tonic::server::UnaryService<super::SimulateSnapshotRequest>
+                        for SimulateSnapshotSvc<T>
+                    {
+                        type Response = super::SimulateSnapshotResponse;
+                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::SimulateSnapshotRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as PolicyAdminService>::simulate_snapshot(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = SimulateSnapshotSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
@@ -4490,6 +5071,18 @@ impl ::core::fmt::Debug for ApproverSubject {
     }
 }
 /// Shows the length of what must stay hidden, never its bytes.
+impl ::core::fmt::Debug for ApprovalServiceExplainDecisionRequest {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("ApprovalServiceExplainDecisionRequest")
+            .field("session", &format_args!("{} bytes", self.session.len()))
+            .field(
+                "decision_ref",
+                &format_args!("{} bytes", self.decision_ref.len()),
+            )
+            .finish()
+    }
+}
+/// Shows the length of what must stay hidden, never its bytes.
 impl ::core::fmt::Debug for OpenEnrolmentRequest {
     fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
         f.debug_struct("OpenEnrolmentRequest")
@@ -4636,6 +5229,17 @@ impl ::core::fmt::Debug for ReplayDecisionResponse {
                 "recorded_decision",
                 &format_args!("{} bytes", self.recorded_decision.len()),
             )
+            .finish()
+    }
+}
+/// Shows the length of what must stay hidden, never its bytes.
+impl ::core::fmt::Debug for SimulateSnapshotRequest {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("SimulateSnapshotRequest")
+            .field("range", &self.range)
+            .field("snapshot", &format_args!("{} bytes", self.snapshot.len()))
+            .field("page_size", &self.page_size)
+            .field("page_token", &self.page_token)
             .finish()
     }
 }
