@@ -212,6 +212,9 @@ fn is_about_item(error: &Error) -> bool {
     .any(|reason| error.is(reason))
 }
 
+/// Whether a part of the scope is granted, by its name.
+type Grants<'a> = &'a dyn Fn(&str) -> bool;
+
 /// What a form grants of the item that was shown; the rest is declined. None if a part was to be
 /// granted and nothing is ticked.
 fn read_answer(form: &Form, item: &Item) -> Result<Option<Answer>, Error> {
@@ -227,16 +230,15 @@ fn read_answer(form: &Form, item: &Item) -> Result<Option<Answer>, Error> {
     if !are_known {
         return Err(Error::Form("selector"));
     }
-    let (grants_selector, grants_action): (&dyn Fn(&str) -> bool, &dyn Fn(&str) -> bool) =
-        match form.one("answer")? {
-            "all" => (&|_| true, &|_| true),
-            "deny" => (&|_| false, &|_| false),
-            "part" if ticked_selectors.is_empty() && ticked_actions.is_empty() => return Ok(None),
-            "part" => (&|name| ticked_selectors.contains(&name), &|name| {
-                ticked_actions.contains(&name)
-            }),
-            _ => return Err(Error::Form("answer")),
-        };
+    let (grants_selector, grants_action): (Grants<'_>, Grants<'_>) = match form.one("answer")? {
+        "all" => (&|_| true, &|_| true),
+        "deny" => (&|_| false, &|_| false),
+        "part" if ticked_selectors.is_empty() && ticked_actions.is_empty() => return Ok(None),
+        "part" => (&|name| ticked_selectors.contains(&name), &|name| {
+            ticked_actions.contains(&name)
+        }),
+        _ => return Err(Error::Form("answer")),
+    };
     let split = |names: &[&str], grants: &dyn Fn(&str) -> bool| {
         let names = names.iter().map(|name| (*name).to_owned());
         names.partition::<Vec<String>, _>(|name| grants(name))
