@@ -18,7 +18,7 @@ pub(super) async fn page(State(console): State<Arc<Console>>, request: Request) 
     if console.signed(&call).is_ok() {
         return redirect(QUEUE);
     }
-    let answer = console.for_visit(&call, |csrf| pages::sign_in::page(csrf));
+    let answer = console.for_visit(&call, pages::sign_in::page);
     console.answered(&call, answer)
 }
 
