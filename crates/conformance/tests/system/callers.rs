@@ -12,20 +12,18 @@ use tonic::client::Grpc;
 use tonic::{Code, Request, Status};
 use tonic_prost::ProstCodec;
 
-use crate::deployment::{Deployment, GATEWAY, POLICY_ENGINE, RECEIPT_STORE};
+use crate::deployment::{CONSOLE, Deployment, GATEWAY, POLICY_ENGINE, RECEIPT_STORE};
 
 /// The owners of certificates in a home.
-const IDENTITIES: [&str; 6] = [
+const IDENTITIES: [&str; 7] = [
     RECEIPT_STORE,
     POLICY_ENGINE,
     GATEWAY,
+    CONSOLE,
     "operator",
     "auditor",
     "client",
 ];
-
-/// The console's: its identity is none of a home's yet.
-const NOBODY_HERE: &[&str] = &[];
 
 /// Where each package is served, and who may call its rpcs.
 const SERVED: [(&str, &str, &[&str]); 41] = [
@@ -72,67 +70,67 @@ const SERVED: [(&str, &str, &[&str]); 41] = [
     (
         "policy.v1.ApprovalService/BeginSignIn",
         POLICY_ENGINE,
-        NOBODY_HERE,
+        &[CONSOLE],
     ),
     (
         "policy.v1.ApprovalService/FinishSignIn",
         POLICY_ENGINE,
-        NOBODY_HERE,
+        &[CONSOLE],
     ),
     (
         "policy.v1.ApprovalService/EndSession",
         POLICY_ENGINE,
-        NOBODY_HERE,
+        &[CONSOLE],
     ),
     (
         "policy.v1.ApprovalService/BeginEnrolment",
         POLICY_ENGINE,
-        NOBODY_HERE,
+        &[CONSOLE],
     ),
     (
         "policy.v1.ApprovalService/FinishEnrolment",
         POLICY_ENGINE,
-        NOBODY_HERE,
+        &[CONSOLE],
     ),
     (
         "policy.v1.ApprovalService/ListPendingApprovals",
         POLICY_ENGINE,
-        NOBODY_HERE,
+        &[CONSOLE],
     ),
     (
         "policy.v1.ApprovalService/GetPendingApproval",
         POLICY_ENGINE,
-        NOBODY_HERE,
+        &[CONSOLE],
     ),
     (
         "policy.v1.ApprovalService/BeginAnswer",
         POLICY_ENGINE,
-        NOBODY_HERE,
+        &[CONSOLE],
     ),
     (
         "policy.v1.ApprovalService/FinishAnswer",
         POLICY_ENGINE,
-        NOBODY_HERE,
+        &[CONSOLE],
     ),
     (
         "policy.v1.ApprovalService/ListDecisions",
         POLICY_ENGINE,
-        NOBODY_HERE,
+        &[CONSOLE],
     ),
     (
         "policy.v1.ApprovalService/ExplainDecision",
         POLICY_ENGINE,
-        NOBODY_HERE,
+        &[CONSOLE],
     ),
     (
         "policy.v1.ApprovalService/RevokeGrant",
         POLICY_ENGINE,
-        NOBODY_HERE,
+        &[CONSOLE],
     ),
     (
         "policy.v1.ApprovalService/ListSubjects",
         POLICY_ENGINE,
-        NOBODY_HERE,
+        &[CONSOLE],
     ),
     (
         "policy.v1.PolicyAdminService/PutSnapshot",
@@ -202,18 +200,18 @@ const SERVED: [(&str, &str, &[&str]); 41] = [
     (
         "receipt.v1.ReceiptService/GetReceipt",
         RECEIPT_STORE,
-        &[GATEWAY, "auditor"],
+        &[GATEWAY, CONSOLE, "auditor"],
     ),
     (
         "receipt.v1.ReceiptService/ListReceipts",
         RECEIPT_STORE,
-        &[GATEWAY, "auditor"],
+        &[GATEWAY, CONSOLE, "auditor"],
     ),
     (
         "receipt.v1.ReceiptService/VerifyLog",
         RECEIPT_STORE,
         // For a reader that is no auditor there is no log.
-        &[GATEWAY, "auditor"],
+        &[GATEWAY, CONSOLE, "auditor"],
     ),
     (
         "receipt.v1.ReceiptAdminService/PlaceHold",
