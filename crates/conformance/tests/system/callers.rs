@@ -28,7 +28,7 @@ const IDENTITIES: [&str; 6] = [
 const NOBODY_HERE: &[&str] = &[];
 
 /// Where each package is served, and who may call its rpcs.
-const SERVED: [(&str, &str, &[&str]); 36] = [
+const SERVED: [(&str, &str, &[&str]); 40] = [
     (
         "policy.v1.PolicyService/SubmitRequest",
         POLICY_ENGINE,
