@@ -86,9 +86,16 @@ impl Evaluation<'_> {
             .presented()
             .filter(|_| verification == ApprovalVerification::Verified);
         let approved = approval.and_then(|approval| approval.scope.as_ref());
+        let answered = self.authentic_scope();
         let scope = Scope {
-            selectors: selectors.settle(approved.map(|approved| &approved.granted_selectors)),
-            actions: actions.settle(approved.map(|approved| &approved.granted_actions)),
+            selectors: selectors.settle(
+                approved.map(|approved| &approved.granted_selectors),
+                answered.map(|answered| &answered.declined_selectors),
+            ),
+            actions: actions.settle(
+                approved.map(|approved| &approved.granted_actions),
+                answered.map(|answered| &answered.declined_actions),
+            ),
             verification,
             approval,
         };

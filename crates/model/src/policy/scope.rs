@@ -45,15 +45,31 @@ impl<'a> Division<'a> {
         })
     }
 
-    /// What is granted and what is denied, given the gated scope that a valid approval grants.
-    pub(super) fn settle(self, approved: Option<&HashSet<String>>) -> Settled<'a> {
-        let is_approved = |name: &&str| approved.is_some_and(|approved| approved.contains(*name));
+    /// What is granted and what is denied, given the gated scope that a valid approval grants, and
+    /// all scope that an authentic one declines. What a person declined is never granted, whatever
+    /// the policy says about it by now.
+    pub(super) fn settle(
+        self,
+        approved: Option<&HashSet<String>>,
+        declined: Option<&HashSet<String>>,
+    ) -> Settled<'a> {
+        let is_declined = |name: &&str| declined.is_some_and(|declined| declined.contains(*name));
+        let is_approved = |name: &&str| {
+            approved.is_some_and(|approved| approved.contains(*name)) && !is_declined(name)
+        };
+        let (refused, ordinary): (Vec<_>, Vec<_>) =
+            self.ordinary.into_iter().partition(is_declined);
         let (granted, ungranted): (Vec<_>, Vec<_>) = self.gated.into_iter().partition(is_approved);
-        let is_declined = approved.is_some() && !ungranted.is_empty();
+        let is_ungranted = approved.is_some() && !ungranted.is_empty();
         Settled {
-            is_withheld: !self.outside.is_empty() || is_declined,
-            granted: self.ordinary.into_iter().chain(granted).collect(),
-            denied: self.outside.into_iter().chain(ungranted).collect(),
+            is_withheld: !self.outside.is_empty() || !refused.is_empty() || is_ungranted,
+            granted: ordinary.into_iter().chain(granted).collect(),
+            denied: self
+                .outside
+                .into_iter()
+                .chain(refused)
+                .chain(ungranted)
+                .collect(),
         }
     }
 }

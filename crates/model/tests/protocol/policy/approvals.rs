@@ -230,6 +230,33 @@ fn declined_scope_is_denied_and_reported() {
 }
 
 #[test]
+fn declined_scope_is_denied_also_where_the_policy_does_not_gate_it() {
+    let both = ["home.address", "health.allergy"];
+    let case = answer(&both, &["trip.dates"], (&["calendar.hold"], &[]));
+    let decision = case.decision();
+    assert_eq!(decision["decision"], "allow_with_reductions");
+    assert_eq!(
+        decision["denied_selectors"],
+        json!([{"predicate": "trip.dates"}])
+    );
+    // Nor where nothing is gated at all.
+    let mut case = answer(&[], &[], (&[], &["letter.draft"]));
+    case = case.with(|it| {
+        it.ask(&["trip.dates"], &["letter.draft"]);
+        it.approve(&[], &[]);
+        it.approval["declined_selectors"] = json!([]);
+        it.approval["declined_actions"] = json!(["letter.draft"]);
+    });
+    let decision = case.decision();
+    assert_eq!(decision["approval_verification"], "not_required");
+    assert_eq!(decision["decision"], "deny");
+    assert_eq!(decision["denied_actions"], json!(["letter.draft"]));
+    // Nobody has authenticated it: it declines nothing.
+    let forged = case.with(|it| it.verifier = VerifierOutcome::Rejected);
+    assert_eq!(forged.decision()["decision"], "allow");
+}
+
+#[test]
 fn answers_must_cover_gated_scope_without_gap_or_overlap() {
     let both = ["home.address", "health.allergy"];
     assert_eq!(

@@ -83,7 +83,8 @@ fn set(decision: &Value, name: &str) -> BTreeSet<String> {
     set
 }
 
-fn check_kind(decision: &Value, kind: &str, prefix: &str, parts: &[Part]) {
+/// `declines`: whether an authentic approval declines what its parts say.
+fn check_kind(decision: &Value, kind: &str, prefix: &str, parts: &[Part], declines: bool) {
     let granted = set(decision, &format!("granted_{kind}"));
     let denied = set(decision, &format!("denied_{kind}"));
     let is_verified = decision["approval_verification"] == "verified";
@@ -95,12 +96,18 @@ fn check_kind(decision: &Value, kind: &str, prefix: &str, parts: &[Part]) {
     if is_verified {
         allowed.extend(as_set(|it| it.is_gated && it.is_granted));
     }
+    let mut declined = as_set(|it| it.asked && it.is_declined);
+    if !declines {
+        declined.clear();
+    }
+    allowed.retain(|name| !declined.contains(name));
     assert!(granted.is_subset(&allowed), "{granted:?} of {allowed:?}");
     assert!(granted.is_subset(&asked), "{granted:?} of {asked:?}");
     assert!(granted.is_disjoint(&denied), "{granted:?} and {denied:?}");
     let covered: BTreeSet<_> = granted.union(&denied).cloned().collect();
     if decision["decision"] == "needs_approval" {
-        let expected = as_set(|it| it.asked && !it.is_ordinary);
+        let mut expected = as_set(|it| it.asked && !it.is_ordinary);
+        expected.extend(declined);
         assert_eq!(covered, expected);
         assert!(granted.is_empty());
     } else {
@@ -129,8 +136,10 @@ proptest! {
     ) {
         let case = case(&selectors, &actions, rule, verifier);
         let decision = case.decision();
-        check_kind(&decision, "selectors", "fact", &selectors);
-        check_kind(&decision, "actions", "act", &actions);
+        let declines =
+            rule == ApprovalRule::GrantOrDecline && verifier == VerifierOutcome::Authenticated;
+        check_kind(&decision, "selectors", "fact", &selectors, declines);
+        check_kind(&decision, "actions", "act", &actions, declines);
         if decision["decision"] == "allow" {
             prop_assert_eq!(&decision["denied_selectors"], &json!([]));
             prop_assert_eq!(&decision["denied_actions"], &json!([]));
