@@ -1,6 +1,6 @@
 //! From texts to a policy that decides.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use cedar_policy::{
     Authorizer, Policy, PolicyId, PolicySet, ValidationMode, ValidationWarning, Validator,
@@ -30,7 +30,10 @@ impl CedarPolicy {
         validate(&read).map_err(refuse)?;
         let (mut deciding, mut demanding) = (Slices::default(), Slices::default());
         let mut roles = BTreeMap::new();
+        let mut named = HashSet::new();
         for (name, (policy, role)) in read {
+            let literals = policy.entity_literals().into_iter();
+            named.extend(literals.filter(|uid| data.entities.get(uid).is_some()));
             let slices = match &role {
                 Role::Permit | Role::Forbid(_) => &mut deciding,
                 Role::Demand(_) => &mut demanding,
@@ -45,6 +48,7 @@ impl CedarPolicy {
             own: own_limits(snapshot),
             deciding,
             demanding,
+            named,
             roles,
             authorizer: Authorizer::new(),
         })

@@ -19,7 +19,8 @@ pub(crate) struct Inquiry<'a> {
     members: Vec<(String, RestrictedExpression)>,
     /// The context where no approval says anything.
     unanswered: Context,
-    /// The entities that this request can reach, with all their ancestors.
+    /// The entities that this request can reach and those that policies name, with all their
+    /// ancestors.
     pub(crate) entities: Entities,
 }
 
@@ -193,16 +194,17 @@ fn reachable(
     let known = policy.entities();
     let selectors = question.selectors().iter();
     let selectors = selectors.map(|name| Kind::Predicate.named(name));
+    let operations = question.actions().iter();
+    let operations = operations.map(|name| Kind::Operation.named(name));
     let described = named.iter().cloned().chain(selectors);
-    let mut entities: Vec<Entity> = described
-        .filter_map(|uid| known.get(&uid).cloned())
-        .collect();
-    for name in question.actions() {
-        let uid = Kind::Operation.named(name);
-        entities.push(match known.get(&uid) {
-            Some(entity) => entity.clone(),
-            None => unknown_operation(uid)?,
-        });
+    // What a policy says of an entity that it names is about what the snapshot knows of it.
+    let described = described.chain(policy.named.iter().cloned());
+    let described: HashSet<EntityUid> = described.chain(operations.clone()).collect();
+    let described = described.iter().filter_map(|uid| known.get(uid).cloned());
+    let mut entities: Vec<Entity> = described.collect();
+    let unknown: HashSet<EntityUid> = operations.filter(|uid| known.get(uid).is_none()).collect();
+    for uid in unknown {
+        entities.push(unknown_operation(uid)?);
     }
     Entities::from_entities(entities, None).map_err(|_| Failed)
 }

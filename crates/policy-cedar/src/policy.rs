@@ -1,9 +1,9 @@
 //! The decisions of a compiled policy.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
 
-use cedar_policy::{Authorizer, Decision, Entities, PolicySet, Request};
+use cedar_policy::{Authorizer, Decision, Entities, EntityUid, PolicySet, Request};
 use cl_model::policy::{
     Access, Answer, CedarForm, ItemRuling, Limits, Part, Policy, Question, Ruling, Scope, Terms,
 };
@@ -26,6 +26,8 @@ pub struct CedarPolicy {
     pub(crate) deciding: Slices,
     /// Forbids that demand something.
     pub(crate) demanding: Slices,
+    /// The entities that policies name and that the snapshot describes.
+    pub(crate) named: HashSet<EntityUid>,
     pub(crate) roles: BTreeMap<PolicyName, Role>,
     pub(crate) authorizer: Authorizer,
 }

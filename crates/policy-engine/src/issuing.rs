@@ -151,10 +151,16 @@ impl Issuing {
         let Some((stored, recorded)) = self.outstanding(key).await? else {
             return Ok(true);
         };
-        // Nobody learns of a bundle whose decision has no receipt.
+        // Nobody learns of a bundle whose decision, or the answer it rests on, has no receipt.
         self.outbox
             .settle(&key.tenant, &stored.operation_id)
             .await?;
+        if recorded.approval.is_some() {
+            let decision_id = &stored.decision_id;
+            self.outbox
+                .settle_decision(&key.tenant, decision_id)
+                .await?;
+        }
         let request = message(key, &stored, recorded).ok_or(StoreError::Corrupt)?;
         let conclusion = match self.issuer.issue(request, time).await {
             Ok(id) => Conclusion::Issued(id),

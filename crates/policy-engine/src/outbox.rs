@@ -4,13 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cl_host::life::Shutdown;
+use cl_model::urn::CredentialId;
 use opentelemetry::metrics::Counter;
+use serde_json::Value;
 
 use crate::Deps;
 use crate::core::operation::{OperationId, TenantName};
 use crate::error::Error;
 use crate::receipts::Receipts;
-use crate::store::{OutboxEntry, Store, blocking};
+use crate::store::{OutboxEntry, Store, StoreError, blocking};
 
 /// Time between two looks at the outbox.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -57,6 +59,46 @@ impl Outbox {
         match outstanding.await? {
             None => Ok(()),
             Some(entry) => self.deliver(entry).await,
+        }
+    }
+
+    /// Makes sure that the receipts of everything that was done about a decision are durable.
+    pub(crate) async fn settle_decision(
+        &self,
+        tenant: &TenantName,
+        decision_id: &str,
+    ) -> Result<(), Error> {
+        self.settle_all(tenant, "/decision_ref", decision_id).await
+    }
+
+    /// Makes sure that the receipts of everything that was done about a credential are durable.
+    pub(crate) async fn settle_credential(
+        &self,
+        tenant: &TenantName,
+        reference: &CredentialId,
+    ) -> Result<(), Error> {
+        let member = "/metadata/credential_ref";
+        self.settle_all(tenant, member, reference.as_str()).await
+    }
+
+    /// Settles the entries of a tenant whose members have a text at a place.
+    async fn settle_all(&self, tenant: &TenantName, member: &str, text: &str) -> Result<(), Error> {
+        let mut after = None;
+        loop {
+            let from = after.take();
+            let page = blocking(&self.store, move |store| store.outbox(from, PAGE)).await?;
+            let ours = page.entries.into_iter();
+            for entry in ours.filter(|entry| entry.tenant == *tenant) {
+                let members: Value =
+                    serde_json::from_slice(&entry.members).map_err(|_| StoreError::Corrupt)?;
+                if members.pointer(member).and_then(Value::as_str) == Some(text) {
+                    self.deliver(entry).await?;
+                }
+            }
+            after = page.next;
+            if after.is_none() {
+                return Ok(());
+            }
         }
     }
 

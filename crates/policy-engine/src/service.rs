@@ -302,7 +302,8 @@ impl PolicyEngine {
         Ok(stored)
     }
 
-    /// Where a request stands, once the receipt of its decision is durable.
+    /// Where a request stands, once the receipts of its decision and of a person's answer are
+    /// durable.
     async fn answer(
         &self,
         key: &RequestKey,
@@ -311,12 +312,18 @@ impl PolicyEngine {
         self.outbox
             .settle(&key.tenant, &stored.operation_id)
             .await?;
-        let (tenant, decision_id) = (key.tenant.clone(), stored.decision_id);
+        let (tenant, decision_id) = (key.tenant.clone(), stored.decision_id.clone());
         let recorded = blocking(&self.store, move |store| {
             store
                 .decision(&tenant, &decision_id)?
                 .ok_or(StoreError::Corrupt)
         });
+        let recorded = recorded.await?;
+        if recorded.approval.is_some() {
+            self.outbox
+                .settle_decision(&key.tenant, &stored.decision_id)
+                .await?;
+        }
         let state = stored.standing.state;
         Ok(RequestStatus {
             request_ref: key.id.as_str().to_owned(),
@@ -324,7 +331,7 @@ impl PolicyEngine {
             outcome: stored.standing.decision,
             conclusion: stored.conclusion,
             awaits_bundle: state == State::Decided && stored.issue.is_some(),
-            decision: recorded.await?.decision,
+            decision: recorded.decision,
         })
     }
 

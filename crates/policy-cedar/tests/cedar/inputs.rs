@@ -1,10 +1,11 @@
 //! Every mandatory input of an evaluation can decide (spec 9.1).
 
+use cl_model::object::DecisionState;
 use cl_model::policy::{Assurance, Preflight};
 use cl_model::time::UnixTime;
 use serde_json::{Value, json};
 
-use crate::support::{Setting, compile, decide, document, granted, read, request};
+use crate::support::{PERMIT_ALL, Setting, compile, decide, document, granted, read, request};
 
 type Change = fn(&mut Value, &mut Value, &mut Setting);
 
@@ -168,4 +169,44 @@ fn a_missing_receipt_store_is_seen_and_denies_anyway() {
     let mut asked = asked;
     asked["receipt_requirement"] = json!({"level": "none", "required": false});
     assert_eq!(granted(&decide(&snapshot, &asked, &setting)).len(), 2);
+}
+
+#[test]
+fn entities_that_only_a_policy_names_are_what_the_snapshot_says() {
+    let policies = [
+        PERMIT_ALL,
+        (
+            "lockdown",
+            "forbid (principal, action, resource) \
+             when { Subject::\"vault://subjects/house\".hasTag(\"lockdown\") };",
+        ),
+    ];
+    let asked = request(&["city"], &["draft"]);
+    let house = |tags: Value| {
+        json!({
+            "uid": {"type": "Subject", "id": "vault://subjects/house"},
+            "attrs": {}, "parents": [], "tags": tags,
+        })
+    };
+    for (tags, state) in [
+        (json!({}), DecisionState::Allow),
+        (json!({"lockdown": ["on"]}), DecisionState::Deny),
+    ] {
+        let mut document = document(&policies);
+        let entities = document["cedar"]["entities"].as_array_mut().unwrap();
+        entities.push(house(tags));
+        let snapshot = read(&document).unwrap();
+        let decision = decide(&snapshot, &asked, &Setting::default());
+        assert_eq!(decision.decision, state);
+    }
+    // A name that is asked for and named at once is one entity.
+    let twice = (
+        "twice",
+        "forbid (principal, action, resource) \
+         when { Agent::\"urn:agent:a\".hasTag(\"none\") || \
+                !(Agent::\"urn:agent:a\" in Group::\"agents\") };",
+    );
+    let snapshot = compile(&[PERMIT_ALL, twice]);
+    let decision = decide(&snapshot, &asked, &Setting::default());
+    assert_eq!(decision.decision, DecisionState::Allow);
 }

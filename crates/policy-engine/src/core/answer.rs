@@ -47,7 +47,8 @@ impl Approved {
 /// Why an answer, or a sign-in, does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
-    /// Another request has taken the place of the one that was shown.
+    /// Another request has taken the place of the one that was shown, or the policy asks for another
+    /// answer by now.
     #[error("the item has changed")]
     Changed,
     /// Another snapshot is active than the one that it was shown under.

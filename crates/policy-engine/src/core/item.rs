@@ -110,11 +110,13 @@ impl Item {
         };
         let (selectors, actions) = inputs.treatments();
         let policy = snapshot.identity().digest;
+        let scope = [&selectors, &actions].map(|it| [&it.ordinary, &it.gated, &it.denied]);
         let digest = json!([
             "context-layer/approval-item/v1",
             approval.as_str(),
             request.digest().to_string(),
             policy.to_string(),
+            scope,
         ]);
         Self {
             digest: Digest::of_json(&digest),

@@ -3,7 +3,7 @@
 use cl_model::artefact::{self, ApprovalDocument, Artefact};
 use cl_model::digest::Digest;
 use cl_model::list::UniqueList;
-use cl_model::object::DecisionState;
+use cl_model::object::{ApprovalVerification, DecisionState};
 use cl_model::passkey::{Assertion, CoseKey};
 use cl_model::scalar::{Action, Predicate, Text};
 use cl_model::time::Timestamp;
@@ -272,6 +272,10 @@ impl PolicyEngine {
             let refused = self.refuse_answer(given, ceremony, Unfit::Expired, fitting.shown);
             return Err(refused.await?);
         }
+        if decided.decision.approval_verification == Some(ApprovalVerification::NotRequired) {
+            let refused = self.refuse_answer(given, ceremony, Unfit::Changed, fitting.shown);
+            return Err(refused.await?);
+        }
         let facts = [
             ("approval_ref", pending.reference.as_str()),
             (
@@ -452,7 +456,28 @@ fn is_answerable(
     if snapshot.identity().digest != document.policy_digest {
         return Err(Unfit::PolicyChanged);
     }
-    Ok(())
+    // The same policy may gate other scope by now: what was signed has to be what is asked.
+    let (selectors, actions) = answered_names(document);
+    if shown.state == ItemState::Pending && shown.item.is_answered_by(&selectors, &actions) {
+        return Ok(());
+    }
+    Err(Unfit::Changed)
+}
+
+/// All names that a document answers.
+fn answered_names(document: &ApprovalDocument) -> (Vec<&str>, Vec<&str>) {
+    let selectors = document
+        .granted_selectors
+        .iter()
+        .chain(document.declined_selectors.iter());
+    let actions = document
+        .granted_actions
+        .iter()
+        .chain(document.declined_actions.iter());
+    (
+        selectors.map(Predicate::as_str).collect(),
+        actions.map(Action::as_str).collect(),
+    )
 }
 
 fn answer_word(document: &ApprovalDocument) -> &'static str {

@@ -82,7 +82,8 @@ impl PolicyEngine {
         let content = Digest::of_json(&json!([operation.as_str(), reference.as_str()]));
         let has_begun = self.has_begun(tenant, operation_id, content).await?;
         if has_begun || read.value.state == state {
-            self.outbox.settle(tenant, operation_id).await?;
+            // Perhaps another operation has made the change, and waits for its receipt.
+            self.outbox.settle_credential(tenant, reference).await?;
             return Ok(read.value);
         }
         if read.value.state == CredentialState::Revoked {

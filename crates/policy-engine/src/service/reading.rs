@@ -100,7 +100,8 @@ impl PolicyEngine {
         Ok(subjects.into_iter().map(tagged).collect())
     }
 
-    /// At most `limit` items that wait for a person, and where to go on.
+    /// At most `limit` items that wait for a person, and where to go on. What has run out since
+    /// counts too, so that a page may be empty and not the last.
     pub(crate) async fn queue(
         &self,
         person: &Person,
@@ -108,15 +109,17 @@ impl PolicyEngine {
         limit: usize,
     ) -> Result<(Vec<Summary>, Option<PlaceOfSubject>), Error> {
         let mut shown = Vec::new();
+        let mut looked_at = 0;
         let mut last = None;
         for subject in self.subjects(person, after.as_ref()).await? {
             let from = after.clone().filter(|after| after.subject == subject);
-            let (tenant, left) = (person.tenant.clone(), limit - shown.len());
+            let (tenant, left) = (person.tenant.clone(), limit - looked_at);
             let found = blocking(&self.store, move |store| {
                 let from = from.as_ref().map(|from| (from.number, from.name.as_str()));
                 store.queue(&tenant, &subject, from, left)
             });
             for pending in found.await? {
+                looked_at += 1;
                 last = Some(PlaceOfSubject {
                     subject: pending.subject.clone(),
                     number: u64::try_from(pending.created_at.milliseconds()).unwrap_or(0),
@@ -136,7 +139,7 @@ impl PolicyEngine {
                     });
                 }
             }
-            if shown.len() == limit {
+            if looked_at == limit {
                 return Ok((shown, last));
             }
         }

@@ -63,7 +63,9 @@ impl PolicyEngine {
         let shown: Option<ShownDecision> = self.shown_decision(past, &subject).await?;
         let shown = shown.ok_or(Error::DecisionNotFound)?;
         if shown.state == State::Revoked {
-            return self.outbox.settle(tenant, operation_id).await;
+            // Perhaps another operation has revoked it, and waits for its receipt.
+            let id = decision.as_str();
+            return self.outbox.settle_decision(tenant, id).await;
         }
         let stored = self.current(&key).await?;
         let stored = stored.filter(|stored| stored.decision_id == decision.as_str());

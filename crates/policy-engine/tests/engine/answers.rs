@@ -12,7 +12,7 @@ use tonic::Code;
 use crate::documents::{AGENT, DEVICE, SUBJECT, TENANT, gated, operation, request};
 use crate::people::{OWNER, decline_all, grant_all};
 use crate::requests::replay;
-use crate::support::{ORIGIN, RP_ID, World, decision, refusal, refused};
+use crate::support::{ORIGIN, RP_ID, World, decision, eventually, refusal, refused};
 
 #[tokio::test]
 async fn a_person_sees_everything_and_grants() {
@@ -338,4 +338,59 @@ async fn queues_are_read_in_pages() {
         }
     }
     assert_eq!(paged, all);
+}
+
+#[tokio::test]
+async fn a_page_of_what_has_run_out_is_not_the_last() {
+    let world = World::new().await;
+    let running = world.ready().await;
+    let person = running.person(OWNER, 0x100).await;
+    for number in 0..3 {
+        let mut asked = gated(&format!("r{number}"));
+        if number < 2 {
+            asked["expires_at"] = json!("2030-01-01T12:01:00Z");
+        }
+        running.ask(&asked, 1 + number).await.unwrap();
+        world.clock.advance(2);
+    }
+    world.clock.advance(120_000);
+    let mut message = ListPendingApprovalsRequest {
+        session: person.session.clone(),
+        page_size: 2,
+        page_token: String::new(),
+    };
+    let mut approvals = running.approvals.clone();
+    let page = approvals.list_pending_approvals(message.clone()).await;
+    let page = page.unwrap().into_inner();
+    assert!(page.approvals.is_empty());
+    assert!(!page.next_page_token.is_empty());
+    message.page_token = page.next_page_token;
+    let page = approvals.list_pending_approvals(message).await;
+    assert_eq!(page.unwrap().into_inner().approvals.len(), 1);
+}
+
+#[tokio::test]
+async fn nothing_is_issued_before_the_receipt_of_the_answer_is_durable() {
+    let world = World::with_issuer().await;
+    let running = world.ready().await;
+    let person = running.person(OWNER, 0x100).await;
+    running.ask(&gated("r1"), 1).await.unwrap();
+    let item = running.only_item(&person.session).await;
+    world.receipts.set_down_for(Some("policy.approve"));
+    let answer = grant_all(&person.session, &item);
+    let unsettled = refused(Code::Unavailable, "SERVICE_UNAVAILABLE");
+    assert_eq!(refusal(running.answer(&person, answer, 2).await), unsettled);
+    assert_eq!(refusal(running.look(&gated("r1")).await), unsettled);
+    let receipts = world.receipts.clone();
+    eventually("the other receipt", || {
+        receipts.of("policy.decide").len() == 2
+    })
+    .await;
+    let before = receipts.appends();
+    eventually("more attempts", || receipts.appends() > before + 2).await;
+    assert_eq!(world.issuer.issued(), 0);
+    assert_eq!(refusal(running.look(&gated("r1")).await), unsettled);
+    world.receipts.set_down_for(None);
+    eventually("the bundle", || world.issuer.issued() == 1).await;
+    assert_eq!(world.receipts.of("policy.approve").len(), 1);
 }

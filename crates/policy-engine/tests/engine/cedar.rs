@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use tonic::Code;
 
 use crate::documents::{self, AGENT, DEVICE, SUBJECT, TENANT, operation, request, snapshot};
+use crate::people::{OWNER, grant_all};
 use crate::requests::replay;
 use crate::support::{World, decision, logs, refusal, refused};
 
@@ -204,5 +205,50 @@ async fn members_that_are_spelled_twice_refuse_the_snapshot() {
         let refused_one = running.admin.clone().put_snapshot(message).await;
         let expected = refused(Code::InvalidArgument, "DUPLICATE_MEMBER");
         assert_eq!(refusal(refused_one), expected);
+    }
+}
+
+#[tokio::test]
+async fn what_was_declined_stays_declined_when_the_policy_asks_no_more() {
+    for always in ["", "delivery_date"] {
+        let world = World::new().await;
+        let running = world.start().await;
+        let mut document = in_cedar("cedar-1");
+        let policies = document["cedar"]["policies"].as_object_mut().unwrap();
+        let ask = |predicate: &str, condition: &str| {
+            json!(format!(
+                "@approval @reason(\"ASK\") forbid (principal, action == Action::\"disclose\",
+                 resource == Predicate::\"{predicate}\") {condition};"
+            ))
+        };
+        let until = "when { context.now < datetime(\"2030-01-01T12:02:00Z\") }";
+        policies.insert("ask-about-people".to_owned(), ask("stakeholder", until));
+        if !always.is_empty() {
+            policies.insert("ask-always".to_owned(), ask(always, ""));
+        }
+        running.activate_new(&document, None).await;
+        let person = running.person(OWNER, 0x100).await;
+        running.ask(&documents::gated("r1"), 1).await.unwrap();
+        let item = running.only_item(&person.session).await;
+        let mut answer = grant_all(&person.session, &item);
+        answer
+            .granted_selectors
+            .retain(|name| name != "stakeholder");
+        answer.declined_selectors = vec!["stakeholder".to_owned()];
+        let begun = running.begin_answer(answer.clone()).await.unwrap();
+        let ceremony = begun.ceremony.unwrap();
+        world.clock.advance(150_000);
+        let signed = person.authenticator.sign(&ceremony.challenge).unwrap();
+        let finished = running
+            .finish_answer(&person.session, &ceremony, signed, 2)
+            .await;
+        let changed = refused(Code::Aborted, "APPROVAL_CHANGED");
+        assert_eq!(refusal(finished), changed);
+        assert!(world.receipts.of("policy.approve").is_empty());
+        // What was shown as gated is shown as ordinary by now: that is another item.
+        assert_eq!(refusal(running.begin_answer(answer).await), changed);
+        let approval_ref = &item.summary.unwrap().approval_ref;
+        let anew = running.item(&person.session, approval_ref).await.unwrap();
+        assert_ne!(anew.item_digest, item.item_digest);
     }
 }

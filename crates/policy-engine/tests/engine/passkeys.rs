@@ -70,6 +70,24 @@ async fn a_passkey_counts_once_it_is_confirmed_and_until_it_is_revoked() {
 }
 
 #[tokio::test]
+async fn nobody_is_told_of_a_change_whose_receipt_is_not_durable() {
+    let world = World::new().await;
+    let running = world.ready().await;
+    let authenticator = Authenticator::p256(page()).unwrap();
+    let link = running.link(OWNER, 1).await.unwrap();
+    let fingerprint = running.enrol(&authenticator, &link, 2).await.unwrap();
+    world.receipts.set_append_down(true);
+    let unsettled = refused(Code::Unavailable, "SERVICE_UNAVAILABLE");
+    for number in [3, 3, 4] {
+        let confirmed = running.confirm(&fingerprint, number).await;
+        assert_eq!(refusal(confirmed), unsettled);
+    }
+    world.receipts.set_append_down(false);
+    running.confirm(&fingerprint, 4).await.unwrap();
+    assert_eq!(world.receipts.of("policy.confirm_credential").len(), 1);
+}
+
+#[tokio::test]
 async fn a_link_lets_one_passkey_in_and_not_for_long() {
     let world = World::new().await;
     let running = world.ready().await;

@@ -49,6 +49,8 @@ pub(crate) struct FakeReceipts {
 struct State {
     is_preflight_down: bool,
     is_append_down: bool,
+    /// The one operation that nothing answers appends of.
+    down_for: Option<&'static str>,
     loses_answers: bool,
     refuses: bool,
     appends: usize,
@@ -72,6 +74,11 @@ impl FakeReceipts {
     /// Preflights are answered, appends are not.
     pub(crate) fn set_append_down(&self, is_down: bool) {
         self.state.lock().unwrap().is_append_down = is_down;
+    }
+
+    /// Nothing answers appends of this operation.
+    pub(crate) fn set_down_for(&self, operation: Option<&'static str>) {
+        self.state.lock().unwrap().down_for = operation;
     }
 
     /// Appends are kept, but their answers are lost.
@@ -121,7 +128,8 @@ impl ReceiptService for FakeReceipts {
         let request = request.into_inner();
         let mut state = self.state.lock().unwrap();
         state.appends += 1;
-        if state.is_append_down {
+        let is_down_for = |operation| completed(&request)["operation"] == operation;
+        if state.is_append_down || state.down_for.is_some_and(is_down_for) {
             return Err(down());
         }
         let routing = request.routing.clone().unwrap();

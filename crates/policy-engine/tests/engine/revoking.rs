@@ -194,6 +194,12 @@ async fn a_revocation_holds_while_receipts_cannot_be_written() {
         refused(Code::Unavailable, "SERVICE_UNAVAILABLE")
     );
     assert!(world.issuer.has_revoked(decision_ref));
+    // Nor does another call learn of it before its receipt is durable.
+    let again = revoke(&running, &person.session, decision_ref, 3).await;
+    assert_eq!(
+        refusal(again),
+        refused(Code::Unavailable, "SERVICE_UNAVAILABLE")
+    );
     world.receipts.set_down(false);
     revoke(&running, &person.session, decision_ref, 2)
         .await
