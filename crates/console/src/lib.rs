@@ -25,9 +25,11 @@
 //! What people see, and the sessions that are open meanwhile: whoever controls this process can read
 //! the queue and decisions of people who are signed in, revoke what was granted, and show a person
 //! something false while that person's passkey signs another item; and it can read all receipts of
-//! the tenants that the store's table of readers gives it, since it reads like an auditor. It cannot
-//! answer without a gesture of that person at that moment, sign in without one, enrol without an
-//! open link and an operator's confirmation, or change a receipt.
+//! the tenants that the store's table of readers gives it, since it reads like an auditor. While an
+//! enrolment link is used, it can enrol a key of its own and show that key's fingerprint, so that an
+//! operator who confirms it lets this process answer for that person until the key is revoked. But
+//! for that it cannot answer without a gesture of that person at that moment, sign in without one,
+//! enrol without an open link and an operator's confirmation, or change a receipt.
 
 #![deny(missing_docs)]
 
