@@ -64,7 +64,7 @@ pub enum NotAdvanced {
 /// Pins in a folder, one file an origin, named by the origin's digest. Several processes may share
 /// it.
 ///
-/// A file has two places of [`PLACE_BYTES`]; an advance overwrites the older one where it is, which
+/// A file has two places of 4,096 bytes; an advance overwrites the older one where it is, which
 /// takes one sync and no change of names or lengths. A place that a crash left half written does not
 /// verify, and the other one still counts.
 #[derive(Debug)]
