@@ -44,10 +44,12 @@ pub(crate) enum ApproversCommand {
         #[arg(long, default_value = "default", value_parser = tenant)]
         tenant: String,
     },
-    /// Makes an enrolled passkey usable. Compare the fingerprint with the person first.
+    /// Makes an enrolled passkey usable, if it has the fingerprint that the person reads out.
     Confirm {
         /// The passkey, as `list` names it.
         credential: String,
+        /// What the person's browser shows: 20 hexadecimal digits, with or without spaces.
+        fingerprint: String,
         /// The tenant of the person.
         #[arg(long, default_value = "default", value_parser = tenant)]
         tenant: String,
@@ -93,10 +95,15 @@ pub(crate) async fn approvers(command: ApproversCommand, session: &Session) -> R
     match command {
         ApproversCommand::Enrol { principal, tenant } => enrol(session, tenant, principal).await,
         ApproversCommand::List { tenant } => list(session, tenant).await,
-        ApproversCommand::Confirm { credential, tenant } => {
+        ApproversCommand::Confirm {
+            credential,
+            fingerprint,
+            tenant,
+        } => {
             let message = ConfirmCredentialRequest {
                 tenant,
                 credential_ref: credential,
+                fingerprint,
                 operation_id: session.operation_id()?,
             };
             let mut admin = peers::approver_admin(session)?;
@@ -273,7 +280,7 @@ fn verified_json(verified: &VerifiedApproval) -> Value {
         "approval": document.id.as_str(),
         "approver": document.approver.as_str(),
         "tenant": document.tenant.as_str(),
-        "fingerprint": verified.fingerprint(),
+        "fingerprint": verified.fingerprint().to_string(),
         "counter": verified.counter(),
         "request_digest": document.request_digest.to_string(),
         "policy_digest": document.policy_digest.to_string(),

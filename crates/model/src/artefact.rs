@@ -20,6 +20,10 @@ use crate::urn::ApprovalId;
 /// What the challenge of an approval begins with.
 const DOMAIN: &[u8] = b"context-layer/approval/v1\0";
 
+/// The largest approval document that is signed, in bytes: with the largest assertion it makes an
+/// artefact of less than [`MAX_ARTEFACT_BYTES`].
+pub const MAX_DOCUMENT_BYTES: usize = 36_864;
+
 /// The largest artefact, in bytes.
 pub const MAX_ARTEFACT_BYTES: usize = 65_536;
 
@@ -118,14 +122,39 @@ pub fn challenge(document: &[u8]) -> [u8; 32] {
 
 /// What a person and an operator compare before a credential is confirmed: the first 20 hex digits of
 /// the SHA-256 over its id and its public key, in groups of four.
-pub fn fingerprint(credential_id: &[u8], key: &CoseKey) -> String {
-    let mut message = credential_id.to_vec();
-    message.extend_from_slice(key.as_bytes());
-    let digits = Digest::of_bytes(&message).to_hex();
-    let groups: Vec<_> = (0..5)
-        .filter_map(|group| digits.get(4 * group..4 * group + 4))
-        .collect();
-    groups.join(" ")
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fingerprint(String);
+
+impl Fingerprint {
+    const DIGITS: usize = 20;
+
+    /// The fingerprint of a credential.
+    pub fn of(credential_id: &[u8], key: &CoseKey) -> Self {
+        let mut message = credential_id.to_vec();
+        message.extend_from_slice(key.as_bytes());
+        let digits = Digest::of_bytes(&message).to_hex();
+        Self(digits.chars().take(Self::DIGITS).collect())
+    }
+
+    /// Reads one as people write it: in either case, with or without spaces between the digits.
+    pub fn parse(text: &str) -> Option<Self> {
+        let digits: String = text.chars().filter(|it| *it != ' ').collect();
+        let is_whole =
+            digits.len() == Self::DIGITS && digits.bytes().all(|it| it.is_ascii_hexdigit());
+        is_whole.then(|| Self(digits.to_ascii_lowercase()))
+    }
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, digit) in self.0.chars().enumerate() {
+            if index > 0 && index % 4 == 0 {
+                f.write_str(" ")?;
+            }
+            fmt::Write::write_char(f, digit)?;
+        }
+        Ok(())
+    }
 }
 
 object! {
@@ -171,7 +200,7 @@ pub struct Artefact {
 #[derive(Clone, Debug)]
 pub struct VerifiedApproval {
     document: ApprovalDocument,
-    fingerprint: String,
+    fingerprint: Fingerprint,
     counter: u32,
 }
 
@@ -182,7 +211,7 @@ impl VerifiedApproval {
     }
 
     /// Which credential signed.
-    pub fn fingerprint(&self) -> &str {
+    pub const fn fingerprint(&self) -> &Fingerprint {
         &self.fingerprint
     }
 
@@ -259,7 +288,7 @@ impl Artefact {
             is_backup_eligible: self.is_backup_eligible,
         })?;
         Ok(VerifiedApproval {
-            fingerprint: fingerprint(&self.assertion.credential_id, &self.key),
+            fingerprint: Fingerprint::of(&self.assertion.credential_id, &self.key),
             counter: verified.counter(),
             document,
         })

@@ -1,6 +1,7 @@
 //! What the engine decides, without IO: values and `now` in, decisions and documents out.
 
 pub mod answer;
+pub mod challenge;
 pub mod difference;
 pub mod evaluation;
 pub mod evidence;
@@ -10,6 +11,7 @@ pub mod grant;
 pub mod item;
 pub mod keys;
 pub use cl_model::operation;
+pub mod open_answers;
 mod reasons;
 pub mod request;
 pub mod state;

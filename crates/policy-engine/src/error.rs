@@ -67,6 +67,12 @@ pub enum Error {
     /// A person's answer, or sign-in, does not count.
     #[error(transparent)]
     Unfit(#[from] Unfit),
+    /// Too many answers of the person were refused of late.
+    #[error("too many refused answers")]
+    TooManyRefused(Duration),
+    /// The credential has another fingerprint.
+    #[error("another fingerprint")]
+    FingerprintMismatch,
     /// The decision grants nothing, or not any more.
     #[error("nothing to revoke")]
     GrantNotActive,
@@ -173,6 +179,17 @@ impl Error {
                 "GRANT_NOT_ACTIVE",
                 "the decision grants nothing that could be revoked",
             ),
+            Self::TooManyRefused(wait) => status::retryable(
+                Code::ResourceExhausted,
+                "TOO_MANY_REFUSED_ANSWERS",
+                "too many answers of the person were refused",
+                *wait,
+            ),
+            Self::FingerprintMismatch => status(
+                Code::FailedPrecondition,
+                "FINGERPRINT_MISMATCH",
+                "the passkey has another fingerprint; compare again, and revoke it if in doubt",
+            ),
             Self::TooManyWatchers => retryable(
                 Code::ResourceExhausted,
                 "TOO_MANY_WATCHERS",
@@ -264,6 +281,10 @@ fn unfit_status(unfit: Unfit) -> Status {
         Unfit::Expired | Unfit::Answered | Unfit::NotNeeded => (
             Code::FailedPrecondition,
             "the item takes no answer any more",
+        ),
+        Unfit::TooLarge => (
+            Code::FailedPrecondition,
+            "the names in question are too long for a signed approval",
         ),
         Unfit::ScopeIncomplete => (
             Code::FailedPrecondition,

@@ -95,10 +95,10 @@ impl PolicyService for PolicyRpc {
         let correlation_id = call.correlation_id;
         call.answer(async {
             let key = parse::watched(request.into_inner(), &self.engine)?;
-            let mut watcher = self.engine.watcher()?;
+            let mut watcher = self.engine.watcher(key)?;
             let (engine, shutdown) = (Arc::clone(&self.engine), self.shutdown.clone());
             // What the request is refused for is the answer, not the end of a stream.
-            let first = watcher.next(&engine, &key, &shutdown).await?;
+            let first = watcher.next(&engine, &shutdown).await?;
             let (sender, receiver) = mpsc::channel(1);
             tokio::spawn(async move {
                 let mut next = Ok(first);
@@ -116,7 +116,7 @@ impl PolicyService for PolicyRpc {
                     }
                     next = tokio::select! {
                         () = sender.closed() => return,
-                        next = watcher.next(&engine, &key, &shutdown) => next,
+                        next = watcher.next(&engine, &shutdown) => next,
                     };
                 }
             });

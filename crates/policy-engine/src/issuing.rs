@@ -213,16 +213,16 @@ impl Issuing {
         stored: StoredRequest,
         conclusion: Conclusion,
     ) -> Result<(), Error> {
-        let key = key.clone();
+        let of = key.clone();
         blocking(&self.store, move |store| {
             let mut read = stored;
             for _ in 0..ATTEMPTS {
-                match store.conclude(&key, &read, &conclusion) {
+                match store.conclude(&of, &read, &conclusion) {
                     Err(StoreError::Conflict) => {}
                     result => return result,
                 }
                 // Somebody stored the end of the decision, or the same conclusion.
-                match store.request(&key)? {
+                match store.request(&of)? {
                     Some(again) if again.standing.state == State::Decided => read = again,
                     Some(_) | None => return Ok(()),
                 }
@@ -230,7 +230,7 @@ impl Issuing {
             Err(StoreError::Conflict)
         })
         .await?;
-        self.changes.announce();
+        self.changes.announce(key);
         Ok(())
     }
 

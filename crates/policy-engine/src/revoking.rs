@@ -6,6 +6,7 @@ use std::time::Duration;
 use cl_host::life::Shutdown;
 use cl_wire::bundle::v1::RevokeBundlesRequest;
 use cl_wire::bundle::v1::revoke_bundles_request::Target;
+use tokio::task::JoinSet;
 
 use crate::error::Error;
 use crate::issuer::Issuer;
@@ -18,7 +19,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// Longest pause while the issuer is away.
 const MAX_PAUSE: Duration = Duration::from_secs(15);
 
-/// How many revocations are read at a time.
+/// How many revocations are read, and told side by side, at a time.
 const PAGE: usize = 64;
 
 /// Longest time for one call to the issuer.
@@ -37,9 +38,9 @@ pub(crate) struct Revoking {
 }
 
 impl Revoking {
-    /// Tells now, and leaves to later what does not work now.
-    pub(crate) async fn tell_all_now(&self) {
-        if let Err(error) = self.tell_all().await {
+    /// Tells of one now, and leaves it to later if that does not work.
+    pub(crate) async fn tell_now(&self, unrevoked: Unrevoked) {
+        if let Err(error) = self.tell(unrevoked).await {
             tracing::warn!(%error, "a bundle is not revoked yet");
         }
     }
@@ -64,18 +65,22 @@ impl Revoking {
         }
     }
 
-    /// Tries each revocation once; one that fails does not keep the others back.
-    async fn tell_all(&self) -> Result<(), Error> {
+    /// Tries each revocation once; one that fails, or hangs, does not keep the others back.
+    async fn tell_all(self: &Arc<Self>) -> Result<(), Error> {
         let mut after = None;
         let mut outcome = Ok(());
         loop {
             let from = after.take();
             let page = blocking(&self.store, move |store| store.unrevoked(from, PAGE)).await?;
             let (all, next) = page;
+            let mut calls = JoinSet::new();
             for unrevoked in all {
-                if let Err(error) = self.tell(unrevoked).await {
-                    outcome = Err(error);
-                }
+                let this = Arc::clone(self);
+                calls.spawn(async move { this.tell(unrevoked).await });
+            }
+            while let Some(told) = calls.join_next().await {
+                let told = told.unwrap_or(Err(Error::Internal));
+                outcome = outcome.and(told);
             }
             after = next;
             if after.is_none() {

@@ -174,8 +174,8 @@ impl PolicyEngine {
     }
 
     /// A call that follows a request.
-    pub(crate) fn watcher(&self) -> Result<Watcher, Error> {
-        self.changes.watcher()
+    pub(crate) fn watcher(&self, key: RequestKey) -> Result<Watcher, Error> {
+        self.changes.watcher(key)
     }
 
     /// Returns where a request stands.
@@ -232,7 +232,7 @@ impl PolicyEngine {
         // The commit point. A crash before it leaves nothing, a crash after it leaves an outbox
         // entry that the outbox settles.
         blocking(&self.store, move |store| store.record(&new)).await?;
-        self.changes.announce();
+        self.changes.announce(&submission.key());
         self.count(decided.state());
         self.outbox.deliver(entry).await?;
         // What was stored a moment ago, not what may have taken its place since.
@@ -284,20 +284,20 @@ impl PolicyEngine {
 
     /// A request as it is stored; what has run out is first stored as expired.
     async fn current(&self, key: &RequestKey) -> Result<Option<StoredRequest>, Error> {
-        let (key, now) = (key.clone(), self.now());
+        let (of, now) = (key.clone(), self.now());
         let current = blocking(&self.store, move |store| {
-            let stored = store.request(&key)?;
+            let stored = store.request(&of)?;
             match &stored {
                 Some(read) if read.standing.has_run_out(now) => {
-                    store.expire(&key, read)?;
-                    Ok((store.request(&key)?, true))
+                    store.expire(&of, read)?;
+                    Ok((store.request(&of)?, true))
                 }
                 Some(_) | None => Ok((stored, false)),
             }
         });
         let (stored, has_changed) = current.await?;
         if has_changed {
-            self.changes.announce();
+            self.changes.announce(key);
         }
         Ok(stored)
     }

@@ -148,7 +148,7 @@ where
 pub type Place = cl_kv::Located;
 
 /// Names a request.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct RequestKey {
     /// The tenant.
     pub tenant: TenantName,

@@ -121,7 +121,8 @@ fn links_are_made_and_credentials_named_by_a_running_engine() {
     assert_eq!(listed["credentials"], json!([]));
     let unknown = "urn:cl:credential:0198f1b2-0000-7000-8000-000000000001";
     let missing = (4, "CREDENTIAL_NOT_FOUND".to_owned());
-    assert_eq!(home.failure(&["approvers", "confirm", unknown]), missing);
+    let confirm = ["approvers", "confirm", unknown, "0123 4567 89ab cdef 0123"];
+    assert_eq!(home.failure(&confirm), missing);
     assert_eq!(home.failure(&["approvers", "revoke", unknown]), missing);
     let decision = format!("urn:cl:decision:{}", "0".repeat(64));
     let shown = home.failure(&["approvals", "show", &decision]);

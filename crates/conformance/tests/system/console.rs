@@ -105,7 +105,8 @@ impl Desk {
         let credential = &listed["credentials"][0];
         assert_eq!(credential["fingerprint"], fingerprint.as_str(), "{listed}");
         let name = credential["credential"].as_str().unwrap();
-        self.deployment.clctl(&["approvers", "confirm", name]);
+        let confirm = ["approvers", "confirm", name, &fingerprint];
+        self.deployment.clctl(&confirm);
         self.sign_in().await;
         self.text("nav[aria-label=Main]").await;
     }

@@ -12,6 +12,8 @@ pub struct Keys {
     pub aliases: AliasScheme,
     /// Names tenants in receipts. The alias key too; the two uses have different domains.
     pub tenant_alias: MacKey,
+    /// Makes challenges. The alias key too, with domains of its own.
+    pub challenge: MacKey,
     /// Tags subjects in receipts; the vault holds it too.
     pub subject_tag: MacKey,
 }
@@ -23,6 +25,7 @@ impl Keys {
             decision,
             aliases: AliasScheme::Keyed(MacKey::from_seed(alias)),
             tenant_alias: MacKey::from_seed(alias),
+            challenge: MacKey::from_seed(alias),
             subject_tag: MacKey::from_seed(subject_tag),
         }
     }

@@ -30,7 +30,7 @@ impl ApprovalService for ApprovalRpc {
     ) -> Result<Response<wire::BeginSignInResponse>, Status> {
         let call = Call::of(&request);
         call.answer(async {
-            let ceremony = self.engine.begin_sign_in().await?;
+            let ceremony = self.engine.begin_sign_in()?;
             Ok(wire::BeginSignInResponse {
                 ceremony: Some(ceremony.into()),
             })
@@ -149,7 +149,7 @@ impl ApprovalService for ApprovalRpc {
             let scope = people::scope(&message)?;
             let token = people::token("session", &message.session)?;
             let person = self.engine.person(token).await?;
-            let begin = self.engine.begin_answer(&person, &approval, digest, scope);
+            let begin = self.engine.begin_answer(&person, &approval, digest, &scope);
             Ok(begin.await?.into())
         })
         .await

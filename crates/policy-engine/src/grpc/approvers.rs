@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cl_model::artefact::fingerprint;
+use cl_model::artefact::Fingerprint;
 use cl_model::passkey::CoseKey;
 use cl_model::urn::CredentialId;
 use cl_wire::policy::v1 as wire;
@@ -84,10 +84,11 @@ impl ApproverAdminService for ApproverAdminRpc {
             let message = request.get_ref();
             let tenant = people::tenant(&message.tenant)?;
             let reference = people::credential_id(&message.credential_ref)?;
+            let compared = people::fingerprint(&message.fingerprint)?;
             let operation_id = people::operation_id(&message.operation_id)?;
-            let confirm = self
-                .engine
-                .confirm_credential(&tenant, &reference, &operation_id);
+            let confirm =
+                self.engine
+                    .confirm_credential(&tenant, &reference, &compared, &operation_id);
             Ok(wire::ConfirmCredentialResponse {
                 credential: Some(credential(&confirm.await?)?),
             })
@@ -152,7 +153,7 @@ fn credential(credential: &Credential) -> Result<wire::Credential, Error> {
     Ok(wire::Credential {
         credential_ref: credential.reference.to_string(),
         principal: credential.principal.as_str().to_owned(),
-        fingerprint: fingerprint(&credential.id, &key),
+        fingerprint: Fingerprint::of(&credential.id, &key).to_string(),
         state: state.into(),
         enrolled_at: Some(time::to_message(credential.enrolled_at)),
         backup_eligible: credential.is_backup_eligible,

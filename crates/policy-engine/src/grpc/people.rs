@@ -1,5 +1,6 @@
 //! From messages about people to what they say. Nothing behind this module checks text again.
 
+use cl_model::artefact::Fingerprint;
 use cl_model::json::read::FromJson;
 use cl_model::passkey::Assertion;
 use cl_model::scalar::Reference;
@@ -9,9 +10,9 @@ use data_encoding::BASE64URL_NOPAD;
 use serde_json::Value;
 
 use super::parse::{bounded, invalid};
+use crate::core::challenge::CeremonyId;
 use crate::error::Error;
 use crate::service::{AnsweredScope, PlaceOfSubject};
-use crate::store::people::CeremonyId;
 
 pub(super) use super::parse::{digest, operation_id, tenant};
 
@@ -44,6 +45,11 @@ pub(super) fn decision_id(text: &str) -> Result<DecisionId, Error> {
 pub(super) fn credential_id(text: &str) -> Result<CredentialId, Error> {
     let id = bounded(text).and_then(CredentialId::parse);
     id.ok_or_else(|| invalid("credential_ref", "NOT_A_CREDENTIAL_ID"))
+}
+
+pub(super) fn fingerprint(text: &str) -> Result<Fingerprint, Error> {
+    let fingerprint = bounded(text).and_then(Fingerprint::parse);
+    fingerprint.ok_or_else(|| invalid("fingerprint", "NOT_A_FINGERPRINT"))
 }
 
 pub(super) fn principal(text: &str) -> Result<Reference, Error> {

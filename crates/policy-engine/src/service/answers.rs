@@ -1,12 +1,14 @@
 //! A person's answer: opened as a document to sign, and taken with the signature.
 
+use std::time::Duration;
+
 use cl_model::artefact::{self, ApprovalDocument, Artefact};
 use cl_model::digest::Digest;
 use cl_model::list::UniqueList;
 use cl_model::object::{ApprovalVerification, DecisionState};
 use cl_model::passkey::{Assertion, CoseKey};
 use cl_model::scalar::{Action, Predicate, Text};
-use cl_model::time::Timestamp;
+use cl_model::time::{Timestamp, UnixTime};
 use cl_model::urn::ApprovalId;
 use data_encoding::BASE64URL_NOPAD;
 use serde_json::json;
@@ -16,6 +18,7 @@ use super::reading::{ItemState, Shown};
 use super::sign_in::{MAX_TOLD, OpenCeremony, Person};
 use super::{ATTEMPTS, PolicyEngine, RequestStatus};
 use crate::core::answer::{Approved, Unfit};
+use crate::core::challenge::CeremonyId;
 use crate::core::evidence::{Evidence, Operation};
 use crate::core::grant::SubjectNames;
 use crate::core::item::subjects_of;
@@ -23,9 +26,9 @@ use crate::core::operation::OperationId;
 use crate::core::state::State;
 use crate::error::Error;
 use crate::store::people::{
-    Answer, Ceremony, CeremonyId, Credential, CredentialState, Opened, Purpose, Spent, Stored,
+    Answer, Credential, CredentialState, OpenedAnswer, RefusedAnswer, Spent, Stored,
 };
-use crate::store::{OutboxEntry, StoreError, blocking};
+use crate::store::{OutboxEntry, RequestKey, StoreError, blocking};
 use cl_host::deadline::Deadline;
 
 /// The gated scope, as a person answers it.
@@ -66,7 +69,24 @@ impl PolicyEngine {
         person: &Person,
         approval: &ApprovalId,
         item_digest: Digest,
-        scope: AnsweredScope,
+        scope: &AnsweredScope,
+    ) -> Result<OpenAnswer, Error> {
+        for _ in 0..ATTEMPTS {
+            let attempt = self.try_begin(person, approval, item_digest, scope);
+            match attempt.await {
+                Err(Error::Store(StoreError::Conflict)) => {}
+                result => return result,
+            }
+        }
+        Err(Error::InProgress)
+    }
+
+    async fn try_begin(
+        &self,
+        person: &Person,
+        approval: &ApprovalId,
+        item_digest: Digest,
+        scope: &AnsweredScope,
     ) -> Result<OpenAnswer, Error> {
         let shown = self.item(person, approval).await?;
         check_waits(shown.state)?;
@@ -81,6 +101,15 @@ impl PolicyEngine {
         if !shown.item.is_answered_by(&selectors, &actions) {
             return Err(Error::Unfit(Unfit::ScopeIncomplete));
         }
+        let (tenant, principal) = (person.tenant.clone(), person.principal.clone());
+        let read = blocking(&self.store, move |store| {
+            store.open_answers(&tenant, &principal)
+        });
+        let open_answers = read.await?;
+        if let Some(read) = &open_answers {
+            let again = read.value.check(self.now());
+            again.map_err(|end| self.too_many_refused(end))?;
+        }
         let nonce = BASE64URL_NOPAD.encode(&self.random::<32>()?);
         let document = ApprovalDocument {
             approval_version: artefact::ApprovalVersion,
@@ -90,25 +119,41 @@ impl PolicyEngine {
             approver: person.principal.clone(),
             request_digest: shown.summary.pending.request_digest,
             policy_digest: shown.policy().digest,
-            granted_selectors: scope.granted_selectors,
-            granted_actions: scope.granted_actions,
-            declined_selectors: scope.declined_selectors,
-            declined_actions: scope.declined_actions,
+            granted_selectors: scope.granted_selectors.clone(),
+            granted_actions: scope.granted_actions.clone(),
+            declined_selectors: scope.declined_selectors.clone(),
+            declined_actions: scope.declined_actions.clone(),
             expires_at: Timestamp::from(shown.item.access_ends_at),
         };
         let document = document.to_bytes();
-        let opened = Opened {
+        if document.len() > artefact::MAX_DOCUMENT_BYTES {
+            return Err(Error::Unfit(Unfit::TooLarge));
+        }
+        let id: CeremonyId = self.random()?;
+        let opened = OpenedAnswer {
             tenant: person.tenant.clone(),
             principal: person.principal.clone(),
             approval: approval.clone(),
+            item: item_digest,
             document: document.clone(),
+            expires_at: self.ceremony_end(),
+            spent_by: None,
         };
-        let challenge = artefact::challenge(&document);
+        let ceremony = self.open_ceremony(id, artefact::challenge(&document), opened.expires_at);
+        blocking(&self.store, move |store| {
+            store.open_answer(&id, &opened, open_answers)
+        })
+        .await?;
         Ok(OpenAnswer {
-            ceremony: self.open(Purpose::Answer(opened), challenge).await?,
+            ceremony,
             credentials: self.active_credentials(person).await?,
             document,
         })
+    }
+
+    fn too_many_refused(&self, end: UnixTime) -> Error {
+        let left = end.milliseconds() - self.now().milliseconds();
+        Error::TooManyRefused(Duration::from_millis(u64::try_from(left).unwrap_or(0)))
     }
 
     async fn active_credentials(&self, person: &Person) -> Result<Vec<Vec<u8>>, Error> {
@@ -147,18 +192,8 @@ impl PolicyEngine {
         person: &Person,
         given: &GivenAnswer,
     ) -> Result<RequestStatus, Error> {
-        let ceremony = self.ceremony(given.ceremony).await?;
-        let opened = match &ceremony.value.purpose {
-            Purpose::Answer(opened)
-                if opened.tenant == person.tenant && opened.principal == person.principal =>
-            {
-                opened.clone()
-            }
-            Purpose::Answer(_) | Purpose::SignIn | Purpose::Enrol(_) => {
-                return Err(Error::CeremonyNotOpen);
-            }
-        };
-        match &ceremony.value.spent_by {
+        let opened = self.opened(person, given).await?;
+        match &opened.value.spent_by {
             Some(Spent::By(id)) if *id == given.operation_id => {
                 self.outbox.settle(&person.tenant, id).await?;
                 let key = self.answered_key(person, given).await?;
@@ -175,15 +210,15 @@ impl PolicyEngine {
             self.preflight(&person.tenant, operation).await?;
         }
         let active = self.active_snapshot(&person.tenant).await?;
-        let pending = self.pending(person, &opened.approval).await?;
+        let pending = self.pending(person, &opened.value.approval).await?;
         let shown = self.shown(pending, active).await?;
         match self
-            .fit(person, &opened, &ceremony.value, shown, &given.assertion)
+            .fit(person, &opened.value, shown, &given.assertion)
             .await?
         {
-            Ok(fitting) => self.take(given, ceremony, fitting).await,
+            Ok(fitting) => self.take(given, opened, fitting).await,
             Err((unfit, shown)) => {
-                let refused = self.refuse_answer(given, ceremony, unfit, *shown);
+                let refused = self.refuse_answer(given, opened, unfit, *shown);
                 Err(refused.await?)
             }
         }
@@ -194,8 +229,7 @@ impl PolicyEngine {
     async fn fit(
         &self,
         person: &Person,
-        opened: &Opened,
-        ceremony: &Ceremony,
+        opened: &OpenedAnswer,
         shown: Shown,
         assertion: &Assertion,
     ) -> Result<Result<Fitting, (Unfit, Box<Shown>)>, Error> {
@@ -203,12 +237,12 @@ impl PolicyEngine {
         let document = document.map_err(|_| StoreError::Corrupt)?;
         let is_fit = match check_waits_unfit(shown.state) {
             Err(unfit) => Err(unfit),
-            Ok(()) => is_answerable(person, &shown.active, &shown, &document),
+            Ok(()) => is_answerable(person, &shown.active, &shown, &document, opened.item),
         };
         if let Err(unfit) = is_fit {
             return Ok(Err((unfit, Box::new(shown))));
         }
-        if ceremony.expires_at <= self.now() {
+        if opened.expires_at <= self.now() {
             return Err(Error::CeremonyNotOpen);
         }
         let credential = match self.credential_of(assertion).await? {
@@ -219,7 +253,8 @@ impl PolicyEngine {
         if holder.tenant != person.tenant || holder.principal != person.principal {
             return Ok(Err((Unfit::CredentialOfAnother, Box::new(shown))));
         }
-        let counter = match self.judge(&credential, assertion, &ceremony.challenge) {
+        let challenge = artefact::challenge(&opened.document);
+        let counter = match self.judge(&credential, assertion, &challenge) {
             Ok(counter) => counter,
             Err(unfit) => return Ok(Err((unfit, Box::new(shown)))),
         };
@@ -242,7 +277,7 @@ impl PolicyEngine {
     async fn take(
         &self,
         given: &GivenAnswer,
-        ceremony: Stored<Ceremony>,
+        opened: Stored<OpenedAnswer>,
         fitting: Fitting,
     ) -> Result<RequestStatus, Error> {
         let Fitting {
@@ -269,11 +304,11 @@ impl PolicyEngine {
         })?;
         if decided.state() == DecisionState::NeedsApproval {
             // It covers the gated scope and was opened under this policy: only its end has come.
-            let refused = self.refuse_answer(given, ceremony, Unfit::Expired, fitting.shown);
+            let refused = self.refuse_answer(given, opened, Unfit::Expired, fitting.shown);
             return Err(refused.await?);
         }
         if decided.decision.approval_verification == Some(ApprovalVerification::NotRequired) {
-            let refused = self.refuse_answer(given, ceremony, Unfit::Changed, fitting.shown);
+            let refused = self.refuse_answer(given, opened, Unfit::Changed, fitting.shown);
             return Err(refused.await?);
         }
         let facts = [
@@ -293,6 +328,7 @@ impl PolicyEngine {
             Digest::of_bytes(approved.artefact()),
         )?;
         let entries = [entry.clone(), decision.entry.clone()];
+        let key = pending.key.clone();
         let state = decision.standing.state;
         let status = RequestStatus {
             request_ref: pending.key.id.as_str().to_owned(),
@@ -304,7 +340,7 @@ impl PolicyEngine {
         };
         let answer = Answer {
             operation: self.used_for(&given.operation_id, content, now),
-            ceremony: (given.ceremony, ceremony),
+            opened: (given.ceremony, opened),
             credential: fitting.credential,
             counter: fitting.counter,
             decision,
@@ -313,7 +349,7 @@ impl PolicyEngine {
         // The commit point: challenge, item and counter are used up, and the decision is final,
         // together or not at all. After a crash the outbox writes both receipts.
         blocking(&self.store, move |store| store.answer(&answer)).await?;
-        self.changes.announce();
+        self.changes.announce(&key);
         self.count(decided.state());
         self.count_answer("taken");
         for entry in entries {
@@ -322,11 +358,11 @@ impl PolicyEngine {
         Ok(status)
     }
 
-    /// Spends the ceremony of an answer that does not fit, with a receipt.
+    /// Uses an answer up that does not fit, with a receipt.
     async fn refuse_answer(
         &self,
         given: &GivenAnswer,
-        ceremony: Stored<Ceremony>,
+        opened: Stored<OpenedAnswer>,
         unfit: Unfit,
         shown: Shown,
     ) -> Result<Error, Error> {
@@ -336,13 +372,22 @@ impl PolicyEngine {
             ("reason", unfit.as_str()),
         ];
         let operation_id = self.new_operation()?;
-        let about = Digest::of_bytes(&ceremony.value.challenge);
+        let about = Digest::of_bytes(&artefact::challenge(&opened.value.document));
         let operation = Operation::RefuseApproval;
         let entry = self.answer_entry(operation, &operation_id, &shown, None, &facts, about)?;
-        let used = self.used_for(&operation_id, self.answer_content(given), self.now());
-        let (id, tenant) = (given.ceremony, entry.tenant.clone());
+        let tenant = entry.tenant.clone();
+        let now = self.now();
+        let operation = self.used_for(&operation_id, self.answer_content(given), now);
+        let id = given.ceremony;
         blocking(&self.store, move |store| {
-            store.spend(&id, &ceremony, Some((used, &entry)))
+            let of = &opened.value;
+            store.refuse_answer(&RefusedAnswer {
+                read: store.open_answers(&of.tenant, &of.principal)?,
+                opened: (id, opened),
+                now,
+                operation,
+                entry,
+            })
         })
         .await?;
         self.outbox.settle(&tenant, &operation_id).await?;
@@ -379,16 +424,27 @@ impl PolicyEngine {
         self.entry(tenant, &evidence, Some(names.tag))
     }
 
+    /// What a person has opened.
+    async fn opened(
+        &self,
+        person: &Person,
+        given: &GivenAnswer,
+    ) -> Result<Stored<OpenedAnswer>, Error> {
+        let id = given.ceremony;
+        let opened = blocking(&self.store, move |store| store.opened_answer(&id)).await?;
+        let own = opened.filter(|opened| {
+            opened.value.tenant == person.tenant && opened.value.principal == person.principal
+        });
+        own.ok_or(Error::CeremonyNotOpen)
+    }
+
     async fn answered_key(
         &self,
         person: &Person,
         given: &GivenAnswer,
-    ) -> Result<crate::store::RequestKey, Error> {
-        let ceremony = self.ceremony(given.ceremony).await?;
-        match ceremony.value.purpose {
-            Purpose::Answer(opened) => Ok(self.pending(person, &opened.approval).await?.key),
-            Purpose::SignIn | Purpose::Enrol(_) => Err(Error::CeremonyNotOpen),
-        }
+    ) -> Result<RequestKey, Error> {
+        let opened = self.opened(person, given).await?.value;
+        Ok(self.pending(person, &opened.approval).await?.key)
     }
 
     fn answer_content(&self, given: &GivenAnswer) -> Digest {
@@ -443,6 +499,7 @@ fn is_answerable(
     active: &ActiveSnapshot,
     shown: &Shown,
     document: &ApprovalDocument,
+    item: Digest,
 ) -> Result<(), Unfit> {
     let snapshot = &active.read.snapshot;
     let facts = &shown.recorded.facts;
@@ -456,28 +513,12 @@ fn is_answerable(
     if snapshot.identity().digest != document.policy_digest {
         return Err(Unfit::PolicyChanged);
     }
-    // The same policy may gate other scope by now: what was signed has to be what is asked.
-    let (selectors, actions) = answered_names(document);
-    if shown.state == ItemState::Pending && shown.item.is_answered_by(&selectors, &actions) {
+    // The same policy may treat the request otherwise by now, in what it gates or in the rest: the
+    // answer counts for what was shown.
+    if shown.state == ItemState::Pending && shown.item.digest == item {
         return Ok(());
     }
     Err(Unfit::Changed)
-}
-
-/// All names that a document answers.
-fn answered_names(document: &ApprovalDocument) -> (Vec<&str>, Vec<&str>) {
-    let selectors = document
-        .granted_selectors
-        .iter()
-        .chain(document.declined_selectors.iter());
-    let actions = document
-        .granted_actions
-        .iter()
-        .chain(document.declined_actions.iter());
-    (
-        selectors.map(Predicate::as_str).collect(),
-        actions.map(Action::as_str).collect(),
-    )
 }
 
 fn answer_word(document: &ApprovalDocument) -> &'static str {

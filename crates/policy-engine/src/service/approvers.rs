@@ -1,6 +1,8 @@
 //! Credentials and approvals on record, for operators.
 
+use cl_model::artefact::Fingerprint;
 use cl_model::digest::Digest;
+use cl_model::passkey::CoseKey;
 use cl_model::urn::CredentialId;
 use serde_json::json;
 
@@ -9,7 +11,7 @@ use crate::core::answer::Unfit;
 use crate::core::evidence::Operation;
 use crate::core::operation::{OperationId, TenantName};
 use crate::error::Error;
-use crate::store::people::{Credential, CredentialState};
+use crate::store::people::{Credential, CredentialState, Stored};
 use crate::store::{StoreError, blocking};
 
 impl PolicyEngine {
@@ -26,13 +28,19 @@ impl PolicyEngine {
         Ok(read.await?)
     }
 
-    /// Makes an enrolled credential usable.
+    /// Makes an enrolled credential usable, if it is the one whose fingerprint was compared.
     pub(crate) async fn confirm_credential(
         &self,
         tenant: &TenantName,
         reference: &CredentialId,
+        compared: &Fingerprint,
         operation_id: &OperationId,
     ) -> Result<Credential, Error> {
+        let credential = self.credential(tenant, reference).await?.value;
+        let key = CoseKey::parse(&credential.key).map_err(|_| StoreError::Corrupt)?;
+        if Fingerprint::of(&credential.id, &key) != *compared {
+            return Err(Error::FingerprintMismatch);
+        }
         let (operation, state) = (Operation::ConfirmCredential, CredentialState::Active);
         self.turn_credential(tenant, reference, operation, state, operation_id)
             .await
@@ -48,6 +56,16 @@ impl PolicyEngine {
         let (operation, state) = (Operation::RevokeCredential, CredentialState::Revoked);
         self.turn_credential(tenant, reference, operation, state, operation_id)
             .await
+    }
+
+    async fn credential(
+        &self,
+        tenant: &TenantName,
+        reference: &CredentialId,
+    ) -> Result<Stored<Credential>, Error> {
+        let (of, name) = (tenant.clone(), reference.clone());
+        let read = blocking(&self.store, move |store| store.credential(&of, &name));
+        read.await?.ok_or(Error::CredentialNotFound)
     }
 
     async fn turn_credential(
@@ -76,9 +94,7 @@ impl PolicyEngine {
         state: CredentialState,
         operation_id: &OperationId,
     ) -> Result<Credential, Error> {
-        let (of, name) = (tenant.clone(), reference.clone());
-        let read = blocking(&self.store, move |store| store.credential(&of, &name)).await?;
-        let read = read.ok_or(Error::CredentialNotFound)?;
+        let read = self.credential(tenant, reference).await?;
         let content = Digest::of_json(&json!([operation.as_str(), reference.as_str()]));
         let has_begun = self.has_begun(tenant, operation_id, content).await?;
         if has_begun || read.value.state == state {

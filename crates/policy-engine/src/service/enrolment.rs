@@ -1,6 +1,6 @@
 //! Passkeys that are enrolled by a one-time link.
 
-use cl_model::artefact::fingerprint;
+use cl_model::artefact::Fingerprint;
 use cl_model::digest::Digest;
 use cl_model::passkey::{InvalidPasskey, enrol};
 use cl_model::scalar::Reference;
@@ -10,13 +10,12 @@ use serde_json::json;
 
 use super::PolicyEngine;
 use super::sign_in::{MAX_TOLD, OpenCeremony};
+use crate::core::challenge::{CeremonyId, Challenge, Purpose};
 use crate::core::evidence::Operation;
 use crate::core::operation::{OperationId, TenantName};
 use crate::error::Error;
 use crate::people::LINK_SECONDS;
-use crate::store::people::{
-    CeremonyId, Credential, CredentialState, Enrolment, Link, Purpose, Spent, Stored,
-};
+use crate::store::people::{Credential, CredentialState, Enrolment, Link, Spent, Stored};
 use crate::store::{StoreError, blocking};
 
 /// What a browser needs to make a credential.
@@ -91,7 +90,7 @@ impl PolicyEngine {
         let known = known.await?;
         let handle = json!(["user", link.tenant.as_str(), link.principal.as_str()]);
         Ok(OpenEnrolment {
-            ceremony: self.open(Purpose::Enrol(token), self.random()?).await?,
+            ceremony: self.hand_out(Purpose::Enrol(token))?,
             user_handle: Digest::of_json(&handle),
             known: known.into_iter().map(|credential| credential.id).collect(),
             link,
@@ -107,23 +106,20 @@ impl PolicyEngine {
         attestation: &[u8],
         operation_id: &OperationId,
     ) -> Result<String, Error> {
-        let ceremony = self.ceremony(id).await?;
+        let challenge = Challenge::again(id);
         let token = Digest::of_bytes(token);
-        let is_ours = matches!(ceremony.value.purpose, Purpose::Enrol(link) if link == token);
-        if !is_ours || ceremony.value.expires_at <= self.now() {
-            return Err(Error::CeremonyNotOpen);
-        }
+        self.check_open(&challenge).await?;
         let created = enrol(
             client_data,
             attestation,
-            &ceremony.value.challenge,
+            &challenge.bytes(&self.keys.challenge, Purpose::Enrol(token)),
             &self.people.relying_party,
         );
         let created = created.map_err(|invalid: InvalidPasskey| Error::Unfit(invalid.into()))?;
-        let shown = fingerprint(&created.id, &created.key);
-        match &ceremony.value.spent_by {
+        let shown = Fingerprint::of(&created.id, &created.key).to_string();
+        match self.spent(id).await? {
             None => {}
-            Some(spent) if *spent == Spent::By(operation_id.clone()) => {
+            Some(spent) if spent == Spent::By(operation_id.clone()) => {
                 let found = {
                     let id = created.id.clone();
                     blocking(&self.store, move |store| store.credential_by_id(&id)).await?
@@ -164,7 +160,7 @@ impl PolicyEngine {
                 state: CredentialState::Inactive,
                 enrolled_at: now,
             },
-            ceremony: (id, ceremony),
+            challenge,
             link: (token, link),
             operation: self.used_for(operation_id, content, now),
         };

@@ -98,10 +98,11 @@ impl PolicyEngine {
             read: stored,
             key,
         };
+        let (unrevoked, key) = (revocation.unrevoked(), revocation.key.clone());
         blocking(&self.store, move |store| store.revoke(&revocation)).await?;
-        self.changes.announce();
+        self.changes.announce(&key);
         if let Some(revoking) = &self.revoking {
-            revoking.tell_all_now().await;
+            revoking.tell_now(unrevoked).await;
         }
         self.outbox.settle(tenant, operation_id).await
     }

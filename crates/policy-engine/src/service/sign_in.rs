@@ -7,13 +7,12 @@ use cl_model::time::UnixTime;
 
 use super::{ATTEMPTS, PolicyEngine};
 use crate::core::answer::Unfit;
+use crate::core::challenge::{CeremonyId, Challenge, Purpose};
 use crate::core::evidence::{Evidence, Operation};
 use crate::core::operation::{OperationId, TenantName};
 use crate::error::Error;
 use crate::people::{CEREMONY_SECONDS, SESSION_IDLE_SECONDS, SESSION_SECONDS};
-use crate::store::people::{
-    Ceremony, CeremonyId, Credential, CredentialState, Purpose, Session, SignIn, Stored,
-};
+use crate::store::people::{Credential, CredentialState, Session, SignIn, Spent, Stored};
 use crate::store::{OutboxEntry, StoreError, Use, blocking};
 
 /// How often a session's last use is written at most.
@@ -82,40 +81,47 @@ impl PolicyEngine {
         Ok(blocking(&self.store, move |store| store.end_session(token)).await?)
     }
 
-    pub(crate) async fn begin_sign_in(&self) -> Result<OpenCeremony, Error> {
-        self.open(Purpose::SignIn, self.random()?).await
+    pub(crate) fn begin_sign_in(&self) -> Result<OpenCeremony, Error> {
+        self.hand_out(Purpose::SignIn)
     }
 
-    /// Hands out a challenge.
-    pub(super) async fn open(
+    /// Hands out a challenge that leaves nothing behind.
+    pub(super) fn hand_out(&self, purpose: Purpose) -> Result<OpenCeremony, Error> {
+        let challenge = Challenge::new(self.ceremony_end(), self.random()?);
+        let bytes = challenge.bytes(&self.keys.challenge, purpose);
+        Ok(self.open_ceremony(challenge.id, bytes, challenge.expires_at))
+    }
+
+    pub(super) fn ceremony_end(&self) -> UnixTime {
+        self.now().plus_seconds(CEREMONY_SECONDS)
+    }
+
+    pub(super) fn open_ceremony(
         &self,
-        purpose: Purpose,
+        id: CeremonyId,
         challenge: [u8; 32],
-    ) -> Result<OpenCeremony, Error> {
-        let id: CeremonyId = self.random()?;
-        let ceremony = Ceremony {
-            challenge,
-            purpose,
-            expires_at: self.now().plus_seconds(CEREMONY_SECONDS),
-            spent_by: None,
-        };
-        let open = OpenCeremony {
+        expires_at: UnixTime,
+    ) -> OpenCeremony {
+        OpenCeremony {
             id,
             challenge,
             rp_id: self.people.relying_party.id().to_owned(),
-            expires_at: ceremony.expires_at,
-        };
-        blocking(&self.store, move |store| {
-            store.open_ceremony(&id, &ceremony)
-        })
-        .await?;
-        Ok(open)
+            expires_at,
+        }
     }
 
-    /// A ceremony that is, or was, handed out.
-    pub(super) async fn ceremony(&self, id: CeremonyId) -> Result<Stored<Ceremony>, Error> {
-        let read = blocking(&self.store, move |store| store.ceremony(&id));
-        read.await?.ok_or(Error::CeremonyNotOpen)
+    /// Refuses a challenge that has ended, also by a clock that has stepped back since: that it was
+    /// used up may be forgotten.
+    pub(super) async fn check_open(&self, challenge: &Challenge) -> Result<(), Error> {
+        if challenge.expires_at <= self.forgotten_until().await? {
+            return Err(Error::CeremonyNotOpen);
+        }
+        Ok(())
+    }
+
+    /// How a challenge was used up, if it was.
+    pub(super) async fn spent(&self, id: CeremonyId) -> Result<Option<Spent>, Error> {
+        Ok(blocking(&self.store, move |store| store.spent(&id)).await?)
     }
 
     pub(crate) async fn finish_sign_in(
@@ -133,16 +139,15 @@ impl PolicyEngine {
     }
 
     async fn try_sign_in(&self, id: CeremonyId, assertion: &Assertion) -> Result<SignedIn, Error> {
-        let ceremony = self.ceremony(id).await?;
-        let is_open = matches!(ceremony.value.purpose, Purpose::SignIn)
-            && ceremony.value.spent_by.is_none()
-            && ceremony.value.expires_at > self.now();
-        if !is_open {
+        let challenge = Challenge::again(id);
+        self.check_open(&challenge).await?;
+        if self.spent(id).await?.is_some() {
             return Err(Error::CeremonyNotOpen);
         }
+        let bytes = challenge.bytes(&self.keys.challenge, Purpose::SignIn);
         let verified = match self.credential_of(assertion).await? {
             Err(unfit) => Err((unfit, None)),
-            Ok(credential) => match self.judge(&credential, assertion, &ceremony.value.challenge) {
+            Ok(credential) => match self.judge(&credential, assertion, &bytes) {
                 Err(unfit) => Err((unfit, Some(credential))),
                 Ok(counter) => Ok((credential, counter)),
             },
@@ -150,7 +155,7 @@ impl PolicyEngine {
         let (credential, counter) = match verified {
             Ok(verified) => verified,
             Err((unfit, credential)) => {
-                return Err(self.refuse_sign_in(id, ceremony, unfit, credential).await?);
+                return Err(self.refuse_sign_in(challenge, unfit, credential).await?);
             }
         };
         let token: [u8; 32] = self.random()?;
@@ -163,7 +168,7 @@ impl PolicyEngine {
             expires_at: now.plus_seconds(SESSION_SECONDS),
         };
         let sign_in = SignIn {
-            ceremony: (id, ceremony),
+            challenge,
             credential,
             counter,
             token: Digest::of_bytes(&token),
@@ -173,19 +178,17 @@ impl PolicyEngine {
         Ok(SignedIn { token, session })
     }
 
-    /// Spends the ceremony of a refused sign-in. A possible clone is evidence; whatever else does
-    /// not verify may come from anybody, and leaves no receipt.
+    /// Refuses a sign-in. A possible clone is evidence, and uses the challenge up; whatever else
+    /// does not verify may come from anybody, and leaves nothing.
     async fn refuse_sign_in(
         &self,
-        id: CeremonyId,
-        ceremony: Stored<Ceremony>,
+        challenge: Challenge,
         unfit: Unfit,
         credential: Option<Stored<Credential>>,
     ) -> Result<Error, Error> {
         self.count_answer("sign_in_refused");
         let clone = credential.filter(|_| unfit == Unfit::PossibleClone);
         let Some(credential) = clone else {
-            blocking(&self.store, move |store| store.spend(&id, &ceremony, None)).await?;
             return Ok(Error::Unfit(unfit));
         };
         let credential = credential.value;
@@ -195,7 +198,7 @@ impl PolicyEngine {
             ("credential_ref", credential.reference.as_str()),
             ("reason", unfit.as_str()),
         ];
-        let (operation_id, content) = (self.new_operation()?, Digest::of_bytes(&id));
+        let (operation_id, content) = (self.new_operation()?, Digest::of_bytes(&challenge.id));
         let entry = self.credential_entry(
             &credential.tenant,
             operation,
@@ -205,7 +208,7 @@ impl PolicyEngine {
         )?;
         let used = self.used_for(&operation_id, content, self.now());
         blocking(&self.store, move |store| {
-            store.spend(&id, &ceremony, Some((used, &entry)))
+            store.refuse_sign_in(&challenge, used, &entry)
         })
         .await?;
         self.outbox

@@ -11,11 +11,12 @@ use cl_model::urn::ApprovalId;
 use prost::Message;
 
 use super::kv::{decision_key, operation_key, request_key, unissued_key};
-use super::people::{CeremonyId, Past};
+use super::people::Past;
 use super::people_kv;
 use super::people_records;
 use super::records::{self, KeyRecord};
 use super::{RequestKey, StoreError};
+use crate::core::challenge::CeremonyId;
 use crate::core::operation::{OperationId, TenantName};
 
 const KEPT: Kind = Kind::new("kept");
@@ -33,8 +34,10 @@ pub(super) enum What {
     Operation(TenantName, OperationId),
     /// A decision with its inputs, and its request unless that has a newer one.
     Decision(RequestKey, String),
-    /// A challenge.
-    Ceremony(CeremonyId),
+    /// A challenge that was used up.
+    Spent(CeremonyId),
+    /// An answer that was opened.
+    Answer(CeremonyId),
     /// A session, by the digest of its token.
     Session(Digest),
     /// A one-time link, by the digest of its token.
@@ -55,11 +58,12 @@ impl Kept {
         let (kind, tenant, name) = match &self.what {
             What::Operation(tenant, id) => (0, tenant.as_str(), id.as_str().as_bytes()),
             What::Decision(request, id) => (1, request.tenant.as_str(), id.as_bytes()),
-            What::Ceremony(id) => (2, "", id.as_slice()),
+            What::Spent(id) => (2, "", id.as_slice()),
             What::Session(token) => (3, "", token.as_bytes().as_slice()),
             What::Link(token) => (4, "", token.as_bytes().as_slice()),
             What::Pending(tenant, id) => (5, tenant.as_str(), id.as_str().as_bytes()),
             What::Past(tenant, _, past) => (6, tenant.as_str(), past.decision_id.as_bytes()),
+            What::Answer(id) => (7, "", id.as_slice()),
         };
         Tenant::process()
             .key(KEPT)
@@ -132,7 +136,8 @@ fn forget<E: Engine>(
     let (request, decision_id) = match what {
         What::Operation(tenant, id) => return Ok(changes.delete(operation_key(tenant, id)?)),
         What::Decision(request, decision_id) => (request, decision_id),
-        What::Ceremony(id) => return Ok(changes.delete(people_kv::ceremony_key(id))),
+        What::Spent(id) => return Ok(changes.delete(people_kv::spent_key(id))),
+        What::Answer(id) => return Ok(changes.delete(people_kv::answer_key(id))),
         What::Session(token) => return Ok(changes.delete(people_kv::session_key(*token))),
         What::Link(token) => return Ok(changes.delete(people_kv::link_key(*token))),
         What::Pending(tenant, id) => {
@@ -174,7 +179,7 @@ struct KeptRecord {
     #[prost(int64, tag = "5")]
     until_ms: i64,
     #[prost(bytes = "vec", optional, tag = "6")]
-    ceremony: Option<Vec<u8>>,
+    spent: Option<Vec<u8>>,
     #[prost(string, optional, tag = "7")]
     session: Option<String>,
     #[prost(string, optional, tag = "8")]
@@ -185,6 +190,8 @@ struct KeptRecord {
     subject: Option<String>,
     #[prost(bytes = "vec", optional, tag = "11")]
     past: Option<Vec<u8>>,
+    #[prost(bytes = "vec", optional, tag = "12")]
+    answer: Option<Vec<u8>>,
 }
 
 fn encode(kept: &Kept) -> Vec<u8> {
@@ -201,7 +208,8 @@ fn encode(kept: &Kept) -> Vec<u8> {
             record.request = Some(KeyRecord::of(request));
             record.decision = Some(decision.clone());
         }
-        What::Ceremony(id) => record.ceremony = Some(id.to_vec()),
+        What::Spent(id) => record.spent = Some(id.to_vec()),
+        What::Answer(id) => record.answer = Some(id.to_vec()),
         What::Session(token) => record.session = Some(token.to_string()),
         What::Link(token) => record.link = Some(token.to_string()),
         What::Pending(tenant, id) => {
@@ -238,8 +246,11 @@ fn read(record: KeptRecord) -> Option<What> {
             ..
         } => What::Decision(request.read()?, decision),
         KeptRecord {
-            ceremony: Some(id), ..
-        } => What::Ceremony(id.try_into().ok()?),
+            spent: Some(id), ..
+        } => What::Spent(id.try_into().ok()?),
+        KeptRecord {
+            answer: Some(id), ..
+        } => What::Answer(id.try_into().ok()?),
         KeptRecord {
             session: Some(token),
             ..

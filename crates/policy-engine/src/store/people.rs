@@ -8,25 +8,24 @@ use cl_model::time::UnixTime;
 use cl_model::urn::{ApprovalId, CredentialId};
 
 use super::{NewDecision, OutboxEntry, Place, RequestKey, StoreError, StoredRequest, Use};
+use crate::core::challenge::{CeremonyId, Challenge};
+use crate::core::open_answers::OpenAnswers;
 use crate::core::operation::{OperationId, TenantName};
 
 /// The part of the port that is about people. The contract is the one of [`Store`](super::Store).
 pub trait People: Send + Sync {
-    /// Stores a ceremony that was just opened.
-    fn open_ceremony(&self, id: &CeremonyId, ceremony: &Ceremony) -> Result<(), StoreError>;
+    /// How a challenge was used up, until its end at least.
+    fn spent(&self, id: &CeremonyId) -> Result<Option<Spent>, StoreError>;
 
-    /// A ceremony, until some time after its end.
-    fn ceremony(&self, id: &CeremonyId) -> Result<Option<Stored<Ceremony>>, StoreError>;
-
-    /// Spends a ceremony for nothing, with the receipt of that if there is one.
-    fn spend(
+    /// Uses the challenge of a sign-in up for nothing, with the receipt of that.
+    fn refuse_sign_in(
         &self,
-        id: &CeremonyId,
-        read: &Stored<Ceremony>,
-        receipt: Option<(Use, &OutboxEntry)>,
+        challenge: &Challenge,
+        operation: Use,
+        entry: &OutboxEntry,
     ) -> Result<(), StoreError>;
 
-    /// Spends the ceremony of a sign-in, stores the session under the digest of its token, and the
+    /// Uses the challenge of a sign-in up, stores the session under the digest of its token, and the
     /// credential with its new counter.
     fn sign_in(&self, sign_in: &SignIn) -> Result<(), StoreError>;
 
@@ -56,7 +55,7 @@ pub trait People: Send + Sync {
     /// A link, by the digest of its token.
     fn link(&self, token: Digest) -> Result<Option<Stored<Link>>, StoreError>;
 
-    /// Spends ceremony and link of an enrolment, and stores the credential.
+    /// Uses challenge and link of an enrolment up, and stores the credential.
     fn enrol(&self, enrolment: &Enrolment) -> Result<(), StoreError>;
 
     /// A credential, by its name.
@@ -110,8 +109,30 @@ pub trait People: Send + Sync {
         limit: usize,
     ) -> Result<Vec<Pending>, StoreError>;
 
-    /// Spends the ceremony of an answer, and stores the answer with the decision that follows, and
-    /// the credential with its new counter.
+    /// The answers that a person has open.
+    fn open_answers(
+        &self,
+        tenant: &TenantName,
+        principal: &Reference,
+    ) -> Result<Option<Stored<OpenAnswers>>, StoreError>;
+
+    /// Stores an answer that was just opened. If the person has too many, it takes the place of the
+    /// oldest.
+    fn open_answer(
+        &self,
+        id: &CeremonyId,
+        opened: &OpenedAnswer,
+        read: Option<Stored<OpenAnswers>>,
+    ) -> Result<(), StoreError>;
+
+    /// An answer that was opened, until some time after its end.
+    fn opened_answer(&self, id: &CeremonyId) -> Result<Option<Stored<OpenedAnswer>>, StoreError>;
+
+    /// Uses an opened answer up for nothing, with the receipt of that, and counts it.
+    fn refuse_answer(&self, refusal: &RefusedAnswer) -> Result<(), StoreError>;
+
+    /// Uses an opened answer up, and stores the answer with the decision that follows, and the
+    /// credential with its new counter.
     fn answer(&self, answer: &Answer) -> Result<(), StoreError>;
 
     /// At most `limit` decisions about a subject, newest first, after one.
@@ -155,23 +176,7 @@ pub struct Stored<T> {
     pub version: Version,
 }
 
-/// The random id of a ceremony.
-pub type CeremonyId = [u8; 16];
-
-/// A challenge that was handed out.
-#[derive(Clone)]
-pub struct Ceremony {
-    /// The challenge.
-    pub challenge: [u8; 32],
-    /// What for.
-    pub purpose: Purpose,
-    /// When it ends.
-    pub expires_at: UnixTime,
-    /// The operation that used it up.
-    pub spent_by: Option<Spent>,
-}
-
-/// How a ceremony was used up.
+/// How a challenge was used up.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Spent {
     /// Without effect, or by an operation that cannot be repeated.
@@ -180,28 +185,37 @@ pub enum Spent {
     By(OperationId),
 }
 
-/// What a ceremony is for.
+/// An answer that was opened. The digest of its document is the challenge.
 #[derive(Clone)]
-pub enum Purpose {
-    /// Signing in.
-    SignIn,
-    /// Enrolling a credential by the link with this digest.
-    Enrol(Digest),
-    /// Answering.
-    Answer(Opened),
-}
-
-/// An answer that was opened.
-#[derive(Clone)]
-pub struct Opened {
+pub struct OpenedAnswer {
     /// The tenant.
     pub tenant: TenantName,
     /// The person.
     pub principal: Reference,
     /// What is answered.
     pub approval: ApprovalId,
+    /// The digest of the item as it was shown.
+    pub item: Digest,
     /// The approval document to sign.
     pub document: Vec<u8>,
+    /// When it ends.
+    pub expires_at: UnixTime,
+    /// How it was used up.
+    pub spent_by: Option<Spent>,
+}
+
+/// An opened answer to refuse.
+pub struct RefusedAnswer {
+    /// Which one, as read.
+    pub opened: (CeremonyId, Stored<OpenedAnswer>),
+    /// The answers of its person, as read.
+    pub read: Option<Stored<OpenAnswers>>,
+    /// When.
+    pub now: UnixTime,
+    /// What the operation id is used for.
+    pub operation: Use,
+    /// The receipt.
+    pub entry: OutboxEntry,
 }
 
 /// A person who is signed in.
@@ -221,8 +235,8 @@ pub struct Session {
 
 /// A session to open.
 pub struct SignIn {
-    /// The ceremony.
-    pub ceremony: (CeremonyId, Stored<Ceremony>),
+    /// The challenge.
+    pub challenge: Challenge,
     /// The credential that signed, as read.
     pub credential: Stored<Credential>,
     /// Its new counter.
@@ -280,8 +294,8 @@ pub enum CredentialState {
 
 /// A credential to store.
 pub struct Enrolment {
-    /// The ceremony.
-    pub ceremony: (CeremonyId, Stored<Ceremony>),
+    /// The challenge.
+    pub challenge: Challenge,
     /// The digest of the link's token, and the link as read.
     pub link: (Digest, Stored<Link>),
     /// The credential.
@@ -325,8 +339,8 @@ pub struct Queued {
 
 /// An answer to store.
 pub struct Answer {
-    /// The ceremony.
-    pub ceremony: (CeremonyId, Stored<Ceremony>),
+    /// What was opened, as read.
+    pub opened: (CeremonyId, Stored<OpenedAnswer>),
     /// The credential that signed, as read.
     pub credential: Stored<Credential>,
     /// Its new counter.
@@ -360,6 +374,17 @@ pub struct Revocation {
     pub operation: Use,
     /// The receipt.
     pub entry: OutboxEntry,
+}
+
+impl Revocation {
+    /// What the issuer is to be told.
+    pub fn unrevoked(&self) -> Unrevoked {
+        Unrevoked {
+            tenant: self.key.tenant.clone(),
+            decision_id: self.read.decision_id.clone(),
+            operation_id: self.entry.operation_id.following("bundle.revoke"),
+        }
+    }
 }
 
 /// A revocation that the issuer does not know of yet.

@@ -1,12 +1,14 @@
 //! People on ordered keys and preconditioned batches.
 //!
 //! ```text
-//! process ceremony   private(id)                              -> challenge and its purpose
+//! process spent      private(id)                              -> how a challenge was used up
+//! process answer     private(id)                              -> answer that was opened
 //! process session    private(digest of the token)             -> session
 //! process link       private(digest of the token)             -> one-time link
 //! process passkey    private(credential id)                   -> tenant and name of the credential
 //! tenant  credential public(name)                             -> credential
 //! tenant  holder     private(principal) public(name)          -> nothing more
+//! tenant  answers    private(principal)                       -> the person's open answers
 //! tenant  pending    public(id)                               -> what waits, or waited
 //! tenant  queue      private(subject) number(time) public(id) -> what waits
 //! tenant  history    private(subject) number(newest smallest) public(decision id) -> request
@@ -22,15 +24,19 @@ use cl_model::urn::{ApprovalId, CredentialId};
 use super::kept::{Kept, What};
 use super::kv::{KvStore, key};
 use super::people::{
-    Answer, Ceremony, CeremonyId, Credential, CredentialState, Enrolment, Link, Past, Pending,
-    People, Purpose, Queued, Revocation, Session, SignIn, Spent, Stored, Unrevoked,
+    Answer, Credential, CredentialState, Enrolment, Link, OpenedAnswer, Past, Pending, People,
+    Queued, RefusedAnswer, Revocation, Session, SignIn, Spent, Stored, Unrevoked,
 };
 use super::people_records as records;
 use super::{NewDecision, OutboxEntry, Place, RequestKey, StoreError, Use};
+use crate::core::challenge::{CeremonyId, Challenge};
+use crate::core::open_answers::OpenAnswers;
 use crate::core::operation::TenantName;
 use crate::core::state::State;
 
-const CEREMONY: Kind = Kind::new("ceremony");
+const SPENT: Kind = Kind::new("spent");
+const ANSWER: Kind = Kind::new("answer");
+const ANSWERS: Kind = Kind::new("answers");
 const SESSION: Kind = Kind::new("session");
 const LINK: Kind = Kind::new("link");
 const PASSKEY: Kind = Kind::new("passkey");
@@ -42,53 +48,33 @@ const HISTORY: Kind = Kind::new("history");
 const DECIDED: Kind = Kind::new("decided");
 const UNREVOKED: Kind = Kind::new("unrevoked");
 
-/// How long the ceremony of an answer is remembered after its end, so that a late one learns why it is
-/// late, and a repeat what it did.
+/// How long an opened answer is remembered after its end, so that a late one learns why it is late,
+/// and a repeat what it did.
 const ANSWER_KEPT_SECONDS: u64 = 3600;
 
 impl People for KvStore {
-    fn open_ceremony(&self, id: &CeremonyId, ceremony: &Ceremony) -> Result<(), StoreError> {
-        let target = ceremony_key(id);
-        // Anybody may open a sign-in, so that leaves nothing behind.
-        let until = match ceremony.purpose {
-            Purpose::SignIn | Purpose::Enrol(_) => ceremony.expires_at,
-            Purpose::Answer(_) => ceremony.expires_at.plus_seconds(ANSWER_KEPT_SECONDS),
-        };
-        let kept = Kept {
-            what: What::Ceremony(*id),
-            until,
-        };
-        let changes = Changes::new()
-            .require(&target, Precondition::Absent)
-            .put(target, records::encode_ceremony(ceremony));
-        self.apply(&kept.index(changes))
+    fn spent(&self, id: &CeremonyId) -> Result<Option<Spent>, StoreError> {
+        let found = self.read(spent_key(id), records::decode_spent)?;
+        Ok(found.map(|stored| stored.value))
     }
 
-    fn ceremony(&self, id: &CeremonyId) -> Result<Option<Stored<Ceremony>>, StoreError> {
-        self.read(ceremony_key(id), records::decode_ceremony)
-    }
-
-    fn spend(
+    fn refuse_sign_in(
         &self,
-        id: &CeremonyId,
-        read: &Stored<Ceremony>,
-        receipt: Option<(Use, &OutboxEntry)>,
+        challenge: &Challenge,
+        operation: Use,
+        entry: &OutboxEntry,
     ) -> Result<(), StoreError> {
-        let mut changes = spent(Changes::new(), id, read, Spent::Unnamed);
-        if let Some((operation, entry)) = receipt {
-            changes = Self::with_operation(changes, operation, entry)?;
-        }
-        self.apply(&changes)
+        let changes = spent(Changes::new(), challenge, &Spent::Unnamed);
+        self.apply(&Self::with_operation(changes, operation, entry)?)
     }
 
     fn sign_in(&self, sign_in: &SignIn) -> Result<(), StoreError> {
-        let (id, ceremony) = &sign_in.ceremony;
         let session = session_key(sign_in.token);
         let kept = Kept {
             what: What::Session(sign_in.token),
             until: sign_in.session.expires_at,
         };
-        let changes = spent(Changes::new(), id, ceremony, Spent::Unnamed)
+        let changes = spent(Changes::new(), &sign_in.challenge, &Spent::Unnamed)
             .require(&session, Precondition::Absent)
             .put(session, records::encode_session(&sign_in.session));
         let changes = counted(changes, &sign_in.credential, sign_in.counter)?;
@@ -147,7 +133,6 @@ impl People for KvStore {
     }
 
     fn enrol(&self, enrolment: &Enrolment) -> Result<(), StoreError> {
-        let (id, ceremony) = &enrolment.ceremony;
         let (token, link) = &enrolment.link;
         let credential = &enrolment.credential;
         let by = Spent::By(enrolment.entry.operation_id.clone());
@@ -157,7 +142,7 @@ impl People for KvStore {
         let holder = key(&credential.tenant, HOLDER)?
             .private(credential.principal.as_str())
             .public(credential.reference.as_str());
-        let changes = spent(Changes::new(), id, ceremony, by)
+        let changes = spent(Changes::new(), &enrolment.challenge, &by)
             .require(&link_target, Precondition::Unchanged(link.version))
             .delete(link_target)
             .require(&passkey, Precondition::Absent)
@@ -257,11 +242,62 @@ impl People for KvStore {
         self.list(&page(of, after, limit), records::decode_pending)
     }
 
+    fn open_answers(
+        &self,
+        tenant: &TenantName,
+        principal: &Reference,
+    ) -> Result<Option<Stored<OpenAnswers>>, StoreError> {
+        self.read(
+            open_answers_key(tenant, principal)?,
+            records::decode_open_answers,
+        )
+    }
+
+    fn open_answer(
+        &self,
+        id: &CeremonyId,
+        opened: &OpenedAnswer,
+        read: Option<Stored<OpenAnswers>>,
+    ) -> Result<(), StoreError> {
+        let target = answer_key(id);
+        let kept = Kept {
+            what: What::Answer(*id),
+            until: opened.expires_at.plus_seconds(ANSWER_KEPT_SECONDS),
+        };
+        let mut changes = Changes::new()
+            .require(&target, Precondition::Absent)
+            .put(target, records::encode_opened_answer(opened));
+        let of = open_answers_key(&opened.tenant, &opened.principal)?;
+        let (changed, replaced) = turned(changes, of, read, |answers| answers.open(*id));
+        changes = changed;
+        if let Some(replaced) = replaced {
+            changes = changes.delete(answer_key(&replaced));
+        }
+        self.apply(&kept.index(changes))
+    }
+
+    fn opened_answer(&self, id: &CeremonyId) -> Result<Option<Stored<OpenedAnswer>>, StoreError> {
+        self.read(answer_key(id), records::decode_opened_answer)
+    }
+
+    fn refuse_answer(&self, refusal: &RefusedAnswer) -> Result<(), StoreError> {
+        let (id, opened) = &refusal.opened;
+        let changes = used_up(Changes::new(), id, opened, Spent::Unnamed);
+        let of = open_answers_key(&opened.value.tenant, &opened.value.principal)?;
+        let read = refusal.read.clone();
+        let (changes, ()) = turned(changes, of, read, |answers| answers.refuse(refusal.now));
+        self.apply(&Self::with_operation(
+            changes,
+            refusal.operation,
+            &refusal.entry,
+        )?)
+    }
+
     fn answer(&self, answer: &Answer) -> Result<(), StoreError> {
-        let (id, ceremony) = &answer.ceremony;
+        let (id, opened) = &answer.opened;
         let by = Spent::By(answer.entry.operation_id.clone());
         let changes = Self::decision_changes(&answer.decision)?;
-        let changes = spent(changes, id, ceremony, by);
+        let changes = used_up(changes, id, opened, by);
         let changes = counted(changes, &answer.credential, answer.counter)?;
         self.apply(&Self::with_operation(
             changes,
@@ -296,11 +332,7 @@ impl People for KvStore {
     fn revoke(&self, revocation: &Revocation) -> Result<(), StoreError> {
         let entry = &revocation.entry;
         let read = &revocation.read;
-        let unrevoked = Unrevoked {
-            tenant: entry.tenant.clone(),
-            decision_id: read.decision_id.clone(),
-            operation_id: entry.operation_id.following("bundle.revoke"),
-        };
+        let unrevoked = revocation.unrevoked();
         let changes = Self::turn_changes(
             &revocation.key,
             read,
@@ -431,15 +463,46 @@ fn page(of: Key, after: Option<(u64, &str)>, limit: usize) -> Range {
     }
 }
 
-fn spent(changes: Changes, id: &CeremonyId, read: &Stored<Ceremony>, by: Spent) -> Changes {
-    let target = ceremony_key(id);
-    let ceremony = Ceremony {
+/// Uses a challenge up that has no record until then.
+fn spent(changes: Changes, challenge: &Challenge, by: &Spent) -> Changes {
+    let target = spent_key(&challenge.id);
+    let kept = Kept {
+        what: What::Spent(challenge.id),
+        until: challenge.expires_at,
+    };
+    let changes = changes
+        .require(&target, Precondition::Absent)
+        .put(target, records::encode_spent(by));
+    kept.index(changes)
+}
+
+fn used_up(changes: Changes, id: &CeremonyId, read: &Stored<OpenedAnswer>, by: Spent) -> Changes {
+    let target = answer_key(id);
+    let opened = OpenedAnswer {
         spent_by: Some(by),
         ..read.value.clone()
     };
     changes
         .require(&target, Precondition::Unchanged(read.version))
-        .put(target, records::encode_ceremony(&ceremony))
+        .put(target, records::encode_opened_answer(&opened))
+}
+
+/// Changes what is known of a person's answers.
+fn turned<T>(
+    changes: Changes,
+    of: Key,
+    read: Option<Stored<OpenAnswers>>,
+    turn: impl FnOnce(&mut OpenAnswers) -> T,
+) -> (Changes, T) {
+    let (mut answers, precondition) = match read {
+        None => (OpenAnswers::default(), Precondition::Absent),
+        Some(read) => (read.value, Precondition::Unchanged(read.version)),
+    };
+    let result = turn(&mut answers);
+    let changes = changes
+        .require(&of, precondition)
+        .put(of, records::encode_open_answers(&answers));
+    (changes, result)
 }
 
 /// Stores a credential's counter, which is never lowered: the batch does not apply to another writing
@@ -467,8 +530,16 @@ fn rewritten(
         .put(target, records::encode_credential(next)))
 }
 
-pub(super) fn ceremony_key(id: &CeremonyId) -> Key {
-    Tenant::process().key(CEREMONY).private(id)
+pub(super) fn spent_key(id: &CeremonyId) -> Key {
+    Tenant::process().key(SPENT).private(id)
+}
+
+pub(super) fn answer_key(id: &CeremonyId) -> Key {
+    Tenant::process().key(ANSWER).private(id)
+}
+
+fn open_answers_key(tenant: &TenantName, principal: &Reference) -> Result<Key, StoreError> {
+    Ok(key(tenant, ANSWERS)?.private(principal.as_str()))
 }
 
 pub(super) fn session_key(token: Digest) -> Key {

@@ -8,40 +8,45 @@ use prost::Message;
 
 use super::StoreError;
 use super::people::{
-    Ceremony, Credential, CredentialState, Link, Opened, Past, Pending, Purpose, Session, Spent,
-    Unrevoked,
+    Credential, CredentialState, Link, OpenedAnswer, Past, Pending, Session, Spent, Unrevoked,
 };
 use super::records::{KeyRecord, decode};
+use crate::core::open_answers::OpenAnswers;
 use crate::core::operation::{OperationId, TenantName};
 
 #[derive(Clone, PartialEq, Message)]
-#[prost(skip_debug)]
-struct CeremonyRecord {
-    #[prost(bytes = "vec", tag = "1")]
-    challenge: Vec<u8>,
-    #[prost(int64, tag = "2")]
-    expires_at_ms: i64,
-    #[prost(bool, tag = "3")]
-    is_spent: bool,
-    #[prost(string, optional, tag = "4")]
-    spent_by: Option<String>,
-    #[prost(string, optional, tag = "5")]
-    link: Option<String>,
-    #[prost(message, optional, tag = "6")]
-    answer: Option<OpenedRecord>,
+struct SpentRecord {
+    #[prost(string, optional, tag = "1")]
+    operation: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Message)]
 #[prost(skip_debug)]
-struct OpenedRecord {
+struct OpenedAnswerRecord {
     #[prost(string, tag = "1")]
     tenant: String,
     #[prost(string, tag = "2")]
     principal: String,
     #[prost(string, tag = "3")]
     approval: String,
-    #[prost(bytes = "vec", tag = "4")]
+    #[prost(string, tag = "4")]
+    item: String,
+    #[prost(bytes = "vec", tag = "5")]
     document: Vec<u8>,
+    #[prost(int64, tag = "6")]
+    expires_at_ms: i64,
+    #[prost(message, optional, tag = "7")]
+    spent: Option<SpentRecord>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct OpenAnswersRecord {
+    #[prost(bytes = "vec", repeated, tag = "1")]
+    open: Vec<Vec<u8>>,
+    #[prost(uint32, tag = "2")]
+    refused: u32,
+    #[prost(int64, optional, tag = "3")]
+    refused_until_ms: Option<i64>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -141,69 +146,82 @@ struct UnrevokedRecord {
     operation_id: String,
 }
 
-pub(super) fn encode_ceremony(ceremony: &Ceremony) -> Vec<u8> {
-    let (link, answer) = match &ceremony.purpose {
-        Purpose::SignIn => (None, None),
-        Purpose::Enrol(link) => (Some(link.to_string()), None),
-        Purpose::Answer(opened) => (None, Some(OpenedRecord::of(opened))),
-    };
-    let record = CeremonyRecord {
-        challenge: ceremony.challenge.to_vec(),
-        expires_at_ms: ceremony.expires_at.milliseconds(),
-        is_spent: ceremony.spent_by.is_some(),
-        spent_by: match &ceremony.spent_by {
-            None | Some(Spent::Unnamed) => None,
-            Some(Spent::By(id)) => Some(id.to_string()),
-        },
-        link,
-        answer,
+impl SpentRecord {
+    fn of(spent: &Spent) -> Self {
+        Self {
+            operation: match spent {
+                Spent::Unnamed => None,
+                Spent::By(id) => Some(id.to_string()),
+            },
+        }
+    }
+
+    fn read(self) -> Option<Spent> {
+        match self.operation {
+            None => Some(Spent::Unnamed),
+            Some(id) => OperationId::parse(&id).map(Spent::By),
+        }
+    }
+}
+
+pub(super) fn encode_spent(spent: &Spent) -> Vec<u8> {
+    SpentRecord::of(spent).encode_to_vec()
+}
+
+pub(super) fn decode_spent(value: &[u8]) -> Result<Spent, StoreError> {
+    let record: SpentRecord = decode(value)?;
+    record.read().ok_or(StoreError::Corrupt)
+}
+
+pub(super) fn encode_opened_answer(opened: &OpenedAnswer) -> Vec<u8> {
+    let record = OpenedAnswerRecord {
+        tenant: opened.tenant.as_str().to_owned(),
+        principal: opened.principal.as_str().to_owned(),
+        approval: opened.approval.to_string(),
+        item: opened.item.to_string(),
+        document: opened.document.clone(),
+        expires_at_ms: opened.expires_at.milliseconds(),
+        spent: opened.spent_by.as_ref().map(SpentRecord::of),
     };
     record.encode_to_vec()
 }
 
-pub(super) fn decode_ceremony(value: &[u8]) -> Result<Ceremony, StoreError> {
-    let record: CeremonyRecord = decode(value)?;
+pub(super) fn decode_opened_answer(value: &[u8]) -> Result<OpenedAnswer, StoreError> {
+    let record: OpenedAnswerRecord = decode(value)?;
     let read = || {
-        let purpose = match (record.link, record.answer) {
-            (None, None) => Purpose::SignIn,
-            (Some(link), None) => Purpose::Enrol(Digest::parse(&link)?),
-            (None, Some(opened)) => Purpose::Answer(opened.read()?),
-            (Some(_), Some(_)) => return None,
-        };
-        let spent_by = match (record.is_spent, record.spent_by) {
-            (false, None) => None,
-            (true, None) => Some(Spent::Unnamed),
-            (true, Some(id)) => Some(Spent::By(OperationId::parse(&id)?)),
-            (false, Some(_)) => return None,
-        };
-        Some(Ceremony {
-            challenge: record.challenge.try_into().ok()?,
-            purpose,
+        Some(OpenedAnswer {
+            tenant: TenantName::parse(&record.tenant)?,
+            principal: Reference::new(record.principal)?,
+            approval: ApprovalId::parse(&record.approval)?,
+            item: Digest::parse(&record.item)?,
+            document: record.document,
             expires_at: UnixTime::from_milliseconds(record.expires_at_ms),
-            spent_by,
+            spent_by: match record.spent {
+                None => None,
+                Some(spent) => Some(spent.read()?),
+            },
         })
     };
     read().ok_or(StoreError::Corrupt)
 }
 
-impl OpenedRecord {
-    fn of(opened: &Opened) -> Self {
-        Self {
-            tenant: opened.tenant.as_str().to_owned(),
-            principal: opened.principal.as_str().to_owned(),
-            approval: opened.approval.to_string(),
-            document: opened.document.clone(),
-        }
-    }
+pub(super) fn encode_open_answers(answers: &OpenAnswers) -> Vec<u8> {
+    let record = OpenAnswersRecord {
+        open: answers.open.iter().map(|id| id.to_vec()).collect(),
+        refused: answers.refused,
+        refused_until_ms: answers.refused_until.map(UnixTime::milliseconds),
+    };
+    record.encode_to_vec()
+}
 
-    fn read(self) -> Option<Opened> {
-        Some(Opened {
-            tenant: TenantName::parse(&self.tenant)?,
-            principal: Reference::new(self.principal)?,
-            approval: ApprovalId::parse(&self.approval)?,
-            document: self.document,
-        })
-    }
+pub(super) fn decode_open_answers(value: &[u8]) -> Result<OpenAnswers, StoreError> {
+    let record: OpenAnswersRecord = decode(value)?;
+    let open: Result<_, _> = record.open.into_iter().map(TryInto::try_into).collect();
+    Ok(OpenAnswers {
+        open: open.map_err(|_| StoreError::Corrupt)?,
+        refused: record.refused,
+        refused_until: record.refused_until_ms.map(UnixTime::from_milliseconds),
+    })
 }
 
 pub(super) fn encode_session(session: &Session) -> Vec<u8> {

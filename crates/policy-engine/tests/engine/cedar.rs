@@ -252,3 +252,42 @@ async fn what_was_declined_stays_declined_when_the_policy_asks_no_more() {
         assert_ne!(anew.item_digest, item.item_digest);
     }
 }
+
+#[tokio::test]
+async fn an_answer_counts_for_what_was_shown_also_where_it_was_denied() {
+    let world = World::new().await;
+    let running = world.start().await;
+    let mut document = in_cedar("cedar-1");
+    let policies = document["cedar"]["policies"].as_object_mut().unwrap();
+    let on = |predicate: &str, annotations: &str, condition: &str| {
+        json!(format!(
+            "{annotations} forbid (principal, action == Action::\"disclose\",
+             resource == Predicate::\"{predicate}\") {condition};"
+        ))
+    };
+    let until = "when { context.now < datetime(\"2030-01-01T12:02:00Z\") }";
+    policies.insert(
+        "not-yet".to_owned(),
+        on("timeline", "@reason(\"NOT_YET\")", until),
+    );
+    let ask = "@approval @reason(\"ASK\")";
+    policies.insert("ask".to_owned(), on("delivery_date", ask, ""));
+    running.activate_new(&document, None).await;
+    let person = running.person(OWNER, 0x100).await;
+    let mut asked = request("r1");
+    asked["selectors"] = json!([{"predicate": "delivery_date"}, {"predicate": "timeline"}]);
+    running.ask(&asked, 1).await.unwrap();
+    let item = running.only_item(&person.session).await;
+    let begun = running
+        .begin_answer(grant_all(&person.session, &item))
+        .await;
+    let ceremony = begun.unwrap().ceremony.unwrap();
+    world.clock.advance(150_000);
+    let signed = person.authenticator.sign(&ceremony.challenge).unwrap();
+    let finished = running
+        .finish_answer(&person.session, &ceremony, signed, 2)
+        .await;
+    let changed = refused(Code::Aborted, "APPROVAL_CHANGED");
+    assert_eq!(refusal(finished), changed);
+    assert!(world.receipts.of("policy.approve").is_empty());
+}

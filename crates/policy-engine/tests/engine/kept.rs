@@ -1,12 +1,13 @@
 //! What is kept for its time, and what a repeat gets after that.
 
+use cl_authenticator::Authenticator;
 use cl_kv::{Engine, Scan};
 use cl_wire::policy::v1::RequestState;
 use serde_json::json;
 use tonic::Code;
 
 use crate::documents::{NOW_MS, gated, operation_made_at, request, submission};
-use crate::people::{OWNER, grant_all};
+use crate::people::{OWNER, grant_all, page};
 use crate::requests::replay;
 use crate::support::{RETENTION_SECONDS, World, decision, eventually, refusal, refused};
 
@@ -165,7 +166,7 @@ async fn nothing_of_an_answer_stays_for_ever_but_the_passkey() {
         }
     }
     let short_lived = [
-        "ceremony", "session", "link", "pending", "queue", "history", "decided",
+        "spent", "answer", "session", "link", "pending", "queue", "history", "decided",
     ];
     for kind in short_lived {
         assert!(records(&world, kind) > 0, "{kind}");
@@ -178,8 +179,56 @@ async fn nothing_of_an_answer_stays_for_ever_but_the_passkey() {
     {
         eventually(kind, || records(&world, kind) == 0).await;
     }
-    for kind in ["credential", "passkey", "holder"] {
+    for kind in ["credential", "passkey", "holder", "answers"] {
         assert_eq!(records(&world, kind), 1, "{kind}");
     }
     running.sign_in(&person.authenticator).await.unwrap();
+}
+
+#[tokio::test]
+async fn whoever_only_asks_leaves_nothing() {
+    let world = World::new().await;
+    let running = world.ready().await;
+    let link = running.link(OWNER, 1).await.unwrap();
+    let all = |world: &World| {
+        let entries = world.memory.scan(&Scan::new([], usize::MAX)).unwrap();
+        entries.len()
+    };
+    let before = all(&world);
+    for _ in 0..100 {
+        running.begin_sign_in().await;
+        let begin = cl_wire::policy::v1::BeginEnrolmentRequest {
+            link_token: link.clone(),
+        };
+        running
+            .approvals
+            .clone()
+            .begin_enrolment(begin)
+            .await
+            .unwrap();
+    }
+    let ceremony = running.begin_sign_in().await;
+    let stranger = Authenticator::p256(page()).unwrap();
+    let signed = stranger.sign(&ceremony.challenge).unwrap();
+    let unknown = refused(Code::PermissionDenied, "CREDENTIAL_UNKNOWN");
+    let refused_one = running.finish_sign_in(&ceremony, signed).await;
+    assert_eq!(refusal(refused_one), unknown);
+    assert_eq!(all(&world), before);
+}
+
+#[tokio::test]
+async fn a_used_challenge_stays_used_when_the_clock_steps_back() {
+    let world = World::new().await;
+    let running = world.ready().await;
+    let person = running.person(OWNER, 0x100).await;
+    let ceremony = running.begin_sign_in().await;
+    let signed = person.authenticator.sign(&ceremony.challenge).unwrap();
+    let signed_in = running.finish_sign_in(&ceremony, signed.clone()).await;
+    signed_in.unwrap();
+    world.clock.advance(400_000);
+    eventually("the challenge", || records(&world, "spent") == 0).await;
+    world.clock.advance(-400_000);
+    let again = running.finish_sign_in(&ceremony, signed).await;
+    let spent = refused(Code::FailedPrecondition, "CEREMONY_NOT_OPEN");
+    assert_eq!(refusal(again), spent);
 }

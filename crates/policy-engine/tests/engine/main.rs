@@ -9,6 +9,7 @@
 
 mod activations;
 mod answers;
+mod bounds;
 mod callers;
 mod cedar;
 mod crash;

@@ -147,7 +147,7 @@ async fn an_enrolment_is_bound_to_its_link_page_and_challenge() {
     for (message, refusal_of) in [
         (
             message(&other_link, &page(), &ceremony.challenge),
-            refused(Code::FailedPrecondition, "CEREMONY_NOT_OPEN"),
+            refused(Code::PermissionDenied, "ASSERTION_CHALLENGE"),
         ),
         (
             message(&link, &evil, &ceremony.challenge),
@@ -169,6 +169,40 @@ async fn an_enrolment_is_bound_to_its_link_page_and_challenge() {
     let again = approvals.finish_enrolment(good).await.unwrap();
     assert_eq!(first.into_inner(), again.into_inner());
     assert_eq!(world.receipts.of("policy.enrol_credential").len(), 1);
+}
+
+#[tokio::test]
+async fn a_passkey_is_confirmed_by_the_fingerprint_that_was_compared() {
+    let world = World::new().await;
+    let running = world.ready().await;
+    let mut enrolled = Vec::new();
+    for number in [1, 3] {
+        let authenticator = Authenticator::p256(page()).unwrap();
+        let link = running.link(OWNER, number).await.unwrap();
+        let fingerprint = running.enrol(&authenticator, &link, number + 1).await;
+        enrolled.push((authenticator, fingerprint.unwrap()));
+    }
+    let [(owner, read_out), (_, other)] = enrolled.as_slice() else {
+        panic!("two passkeys");
+    };
+    let listed = running.credentials().await;
+    let named = listed.iter().find(|it| it.fingerprint == *read_out);
+    let name = &named.unwrap().credential_ref;
+    let mismatch = refused(Code::FailedPrecondition, "FINGERPRINT_MISMATCH");
+    let confirmed = running.confirm_as(name, other, 5).await;
+    assert_eq!(refusal(confirmed), mismatch);
+    for malformed in ["", "0", &read_out[1..], &read_out.replace(' ', "-")] {
+        let confirmed = running.confirm_as(name, malformed, 6).await;
+        let invalid = refused(Code::InvalidArgument, "INVALID_FIELD");
+        assert_eq!(refusal(confirmed), invalid, "{malformed}");
+    }
+    let inactive = refused(Code::PermissionDenied, "CREDENTIAL_INACTIVE");
+    assert_eq!(refusal(running.sign_in(owner).await), inactive);
+    assert!(world.receipts.of("policy.confirm_credential").is_empty());
+
+    let as_typed = read_out.replace(' ', "").to_uppercase();
+    running.confirm_as(name, &as_typed, 7).await.unwrap();
+    running.sign_in(owner).await.unwrap();
 }
 
 #[tokio::test]
@@ -326,14 +360,24 @@ async fn a_sign_in_challenge_is_for_one_sign_in_only() {
         refusal(refused_first),
         refused(Code::PermissionDenied, "ASSERTION_RP_ID")
     );
+    // Whoever guesses does not end a sign-in; the sign-in does.
     let signed = person.authenticator.sign(&ceremony.challenge).unwrap();
+    let signed_in = running.finish_sign_in(&ceremony, signed.clone()).await;
+    signed_in.unwrap();
     let spent = refused(Code::FailedPrecondition, "CEREMONY_NOT_OPEN");
     assert_eq!(
         refusal(running.finish_sign_in(&ceremony, signed).await),
         spent
     );
 
-    // Overdue, and of another kind.
+    // With another end, overdue, and of another kind.
+    let ceremony = running.begin_sign_in().await;
+    let signed = person.authenticator.sign(&ceremony.challenge).unwrap();
+    let mut longer = ceremony.clone();
+    longer.id[0] += 1;
+    let foreign = refused(Code::PermissionDenied, "ASSERTION_CHALLENGE");
+    let finished = running.finish_sign_in(&longer, signed).await;
+    assert_eq!(refusal(finished), foreign);
     let ceremony = running.begin_sign_in().await;
     let signed = person.authenticator.sign(&ceremony.challenge).unwrap();
     world.clock.advance(300_000);
@@ -347,11 +391,13 @@ async fn a_sign_in_challenge_is_for_one_sign_in_only() {
         .begin_answer(grant_all(&person.session, &item))
         .await
         .unwrap();
-    let ceremony = answer.ceremony.unwrap();
+    let mut ceremony = answer.ceremony.unwrap();
+    // An id that has not ended, if it is read as that of a sign-in.
+    ceremony.id[..6].copy_from_slice(&[0xff; 6]);
     let signed = person.authenticator.sign(&ceremony.challenge).unwrap();
     assert_eq!(
         refusal(running.finish_sign_in(&ceremony, signed).await),
-        spent
+        foreign
     );
     let ceremony = running.begin_sign_in().await;
     let signed = person.authenticator.sign(&ceremony.challenge).unwrap();

@@ -122,13 +122,26 @@ impl Running {
         let all = self.credentials().await;
         let found = all.into_iter().find(|it| it.fingerprint == fingerprint);
         let credential_ref = found.unwrap().credential_ref;
+        self.confirm_as(&credential_ref, fingerprint, number)
+            .await?;
+        Ok(credential_ref)
+    }
+
+    /// Confirms a credential whose fingerprint is said to be this.
+    pub(crate) async fn confirm_as(
+        &self,
+        credential_ref: &str,
+        fingerprint: &str,
+        number: u32,
+    ) -> Result<(), Status> {
         let message = ConfirmCredentialRequest {
             tenant: TENANT.to_owned(),
-            credential_ref: credential_ref.clone(),
+            credential_ref: credential_ref.to_owned(),
             operation_id: operation(number),
+            fingerprint: fingerprint.to_owned(),
         };
         self.approvers.clone().confirm_credential(message).await?;
-        Ok(credential_ref)
+        Ok(())
     }
 
     pub(crate) async fn revoke_credential(&self, credential_ref: &str, number: u32) {

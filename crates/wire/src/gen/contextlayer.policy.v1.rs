@@ -1766,7 +1766,9 @@ pub mod approval_service_client {
         /// - ABORTED: `APPROVAL_CHANGED`, when the item is not the one that the digest names any more:
         ///   show it anew
         /// - FAILED_PRECONDITION: `APPROVAL_EXPIRED`, `APPROVAL_ANSWERED`, `APPROVAL_SCOPE_INCOMPLETE`;
-        ///   `APPROVAL_NOT_NEEDED`, when the active policy decides the request without a person
+        ///   `APPROVAL_NOT_NEEDED`, when the active policy decides the request without a person;
+        ///   `APPROVAL_TOO_LARGE`, when the names in question are too long for a signed approval
+        /// - RESOURCE_EXHAUSTED: `TOO_MANY_REFUSED_ANSWERS`, with RetryInfo
         /// - PERMISSION_DENIED: `APPROVAL_REQUESTER_GONE`, when the requester's client is not registered
         ///   any more
         pub async fn begin_answer(
@@ -1990,7 +1992,9 @@ pub mod approval_service_server {
         /// - ABORTED: `APPROVAL_CHANGED`, when the item is not the one that the digest names any more:
         ///   show it anew
         /// - FAILED_PRECONDITION: `APPROVAL_EXPIRED`, `APPROVAL_ANSWERED`, `APPROVAL_SCOPE_INCOMPLETE`;
-        ///   `APPROVAL_NOT_NEEDED`, when the active policy decides the request without a person
+        ///   `APPROVAL_NOT_NEEDED`, when the active policy decides the request without a person;
+        ///   `APPROVAL_TOO_LARGE`, when the names in question are too long for a signed approval
+        /// - RESOURCE_EXHAUSTED: `TOO_MANY_REFUSED_ANSWERS`, with RetryInfo
         /// - PERMISSION_DENIED: `APPROVAL_REQUESTER_GONE`, when the requester's client is not registered
         ///   any more
         async fn begin_answer(
@@ -2788,6 +2792,9 @@ pub struct ConfirmCredentialRequest {
     /// retry repeats it.
     #[prost(string, tag = "3")]
     pub operation_id: ::prost::alloc::string::String,
+    /// What the person reads out: 20 hexadecimal digits, in either case, with or without spaces.
+    #[prost(string, tag = "4")]
+    pub fingerprint: ::prost::alloc::string::String,
 }
 /// Answers a confirmation.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3010,12 +3017,13 @@ pub mod approver_admin_service_client {
             ));
             self.inner.unary(req, path, codec).await
         }
-        /// Makes an enrolled credential usable. Compare its fingerprint with the person first.
+        /// Makes an enrolled credential usable, if it has the fingerprint that the person reads out.
         ///
         /// Errors beside those of the package:
         ///
         /// - NOT_FOUND: `CREDENTIAL_NOT_FOUND`
-        /// - FAILED_PRECONDITION: `CREDENTIAL_REVOKED`
+        /// - FAILED_PRECONDITION: `FINGERPRINT_MISMATCH`, when it has another one
+        /// - PERMISSION_DENIED: `CREDENTIAL_REVOKED`
         pub async fn confirm_credential(
             &mut self,
             request: impl tonic::IntoRequest<super::ConfirmCredentialRequest>,
@@ -3108,12 +3116,13 @@ pub mod approver_admin_service_server {
             &self,
             request: tonic::Request<super::ListCredentialsRequest>,
         ) -> std::result::Result<tonic::Response<super::ListCredentialsResponse>, tonic::Status>;
-        /// Makes an enrolled credential usable. Compare its fingerprint with the person first.
+        /// Makes an enrolled credential usable, if it has the fingerprint that the person reads out.
         ///
         /// Errors beside those of the package:
         ///
         /// - NOT_FOUND: `CREDENTIAL_NOT_FOUND`
-        /// - FAILED_PRECONDITION: `CREDENTIAL_REVOKED`
+        /// - FAILED_PRECONDITION: `FINGERPRINT_MISMATCH`, when it has another one
+        /// - PERMISSION_DENIED: `CREDENTIAL_REVOKED`
         async fn confirm_credential(
             &self,
             request: tonic::Request<super::ConfirmCredentialRequest>,
@@ -5160,6 +5169,10 @@ impl ::core::fmt::Debug for ConfirmCredentialRequest {
             .field(
                 "operation_id",
                 &format_args!("{} bytes", self.operation_id.len()),
+            )
+            .field(
+                "fingerprint",
+                &format_args!("{} bytes", self.fingerprint.len()),
             )
             .finish()
     }
