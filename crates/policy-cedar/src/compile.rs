@@ -1,6 +1,6 @@
 //! From texts to a policy that decides.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use cedar_policy::{
     Authorizer, Policy, PolicyId, PolicySet, ValidationMode, ValidationWarning, Validator,
@@ -12,6 +12,7 @@ use crate::data::{Data, chain};
 use crate::demand::Role;
 use crate::extent;
 use crate::fault::{Fault, Finding, InvalidPolicies, Place};
+use crate::inquiry::Failed;
 use crate::policy::CedarPolicy;
 use crate::schema;
 use crate::slices::Slices;
@@ -25,20 +26,25 @@ impl CedarPolicy {
     /// their annotations and names, types.
     pub fn compile(snapshot: &Snapshot, form: &CedarForm) -> Result<Self, InvalidPolicies> {
         let refuse = |findings| InvalidPolicies { findings };
-        let data = Data::read(snapshot, form).map_err(refuse)?;
+        let mut data = Data::read(snapshot, form).map_err(refuse)?;
         let read = read_all(form, &data).map_err(refuse)?;
         validate(&read).map_err(refuse)?;
+        let policies: Vec<&Policy> = read.values().map(|(policy, ..)| policy).collect();
+        data.note(&policies).map_err(|Failed| {
+            refuse(vec![Finding {
+                place: Place::Entities,
+                fault: Fault::Entity,
+                detail: "the operations that policies name cannot be described".to_owned(),
+            }])
+        })?;
         let (mut deciding, mut demanding) = (Slices::default(), Slices::default());
         let mut roles = BTreeMap::new();
-        let mut named = HashSet::new();
-        for (name, (policy, role)) in read {
-            let literals = policy.entity_literals().into_iter();
-            named.extend(literals.filter(|uid| data.entities.get(uid).is_some()));
+        for (name, (policy, role, text)) in read {
             let slices = match &role {
                 Role::Permit | Role::Forbid(_) => &mut deciding,
                 Role::Demand(_) => &mut demanding,
             };
-            let added = slices.add(&policy);
+            let added = slices.add(&policy, text);
             added.map_err(|detail| refuse(vec![finding(&name, Fault::Syntax, detail)]))?;
             roles.insert(name, role);
         }
@@ -48,22 +54,21 @@ impl CedarPolicy {
             own: own_limits(snapshot),
             deciding,
             demanding,
-            named,
             roles,
             authorizer: Authorizer::new(),
         })
     }
 }
 
-type Read = BTreeMap<PolicyName, (Policy, Role)>;
+type Read<'a> = BTreeMap<PolicyName, (Policy, Role, &'a str)>;
 
-fn read_all(form: &CedarForm, data: &Data) -> Result<Read, Vec<Finding>> {
+fn read_all<'a>(form: &'a CedarForm, data: &Data) -> Result<Read<'a>, Vec<Finding>> {
     let mut read = Read::new();
     let mut findings = Vec::new();
     for (name, text) in form.document().policies.iter() {
         match read_one(name, text.as_str(), data) {
-            Ok(policy) => {
-                read.insert(name.clone(), policy);
+            Ok((policy, role)) => {
+                read.insert(name.clone(), (policy, role, text.as_str()));
             }
             Err((fault, detail)) => findings.push(finding(name, fault, detail)),
         }
@@ -88,8 +93,8 @@ fn read_one(name: &PolicyName, text: &str, data: &Data) -> Result<(Policy, Role)
 }
 
 /// Strict validation against the schema; a policy that can never match is a mistake too.
-fn validate(read: &Read) -> Result<(), Vec<Finding>> {
-    let policies = read.values().map(|(policy, _)| policy.clone());
+fn validate(read: &Read<'_>) -> Result<(), Vec<Finding>> {
+    let policies = read.values().map(|(policy, ..)| policy.clone());
     let set = PolicySet::from_policies(policies).map_err(|error| {
         let detail = chain(&error);
         let first = read.keys().take(1);

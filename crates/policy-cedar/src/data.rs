@@ -1,8 +1,8 @@
 //! What a snapshot knows about entities, checked against the schema once.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use cedar_policy::{Entities, EntityUid};
+use cedar_policy::{Entities, EntityUid, Policy, PrincipalConstraint, ResourceConstraint};
 use cl_model::json::read::ToJson;
 use cl_model::part::Label;
 use cl_model::policy::{CedarForm, EntityData, RegisteredPredicate, Snapshot};
@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::entity::{DESCRIBED, Kind};
 use crate::fault::{Fault, Finding, Place};
+use crate::inquiry::{Failed, unknown_operation};
 use crate::schema;
 
 /// The entities of a snapshot, and the names that its policies may refer to.
@@ -20,6 +21,9 @@ pub(crate) struct Data {
     groups: HashSet<String>,
     predicates: HashSet<String>,
     clients: HashSet<String>,
+    /// The known entities that policies name, but for those that a scope asks the request to be
+    /// about.
+    pub(crate) named_in_conditions: HashSet<EntityUid>,
 }
 
 impl Data {
@@ -36,6 +40,7 @@ impl Data {
             clients: clients
                 .map(|client| client.client_instance.as_str().to_owned())
                 .collect(),
+            named_in_conditions: HashSet::new(),
         };
         let described = &form.document().entities;
         let mut findings = Vec::new();
@@ -101,6 +106,33 @@ impl Data {
             .into_iter()
             .find(|kind| kind.is_of(uid))
             .is_none_or(|kind| self.knows(kind, id))
+    }
+
+    /// Notes what a policy names: operations of which nothing is said are irreversible, and so need
+    /// not be made up for each request that asks for one.
+    pub(crate) fn note(&mut self, policies: &[&Policy]) -> Result<(), Failed> {
+        let mut operations = HashMap::new();
+        for policy in policies {
+            let mut named: HashSet<EntityUid> = policy.entity_literals().into_iter().collect();
+            let unknown = named.iter().filter(|uid| Kind::Operation.is_of(uid));
+            for uid in unknown.filter(|uid| self.entities.get(uid).is_none()) {
+                operations.insert(uid.clone(), unknown_operation(uid.clone())?);
+            }
+            if let PrincipalConstraint::Eq(uid) = policy.principal_constraint() {
+                named.remove(&uid);
+            }
+            if let ResourceConstraint::Eq(uid) = policy.resource_constraint() {
+                named.remove(&uid);
+            }
+            let known = named
+                .into_iter()
+                .filter(|uid| self.entities.get(uid).is_some() || operations.contains_key(uid));
+            self.named_in_conditions.extend(known);
+        }
+        let entities = self.entities.clone();
+        let entities = entities.add_entities(operations.into_values(), None);
+        self.entities = entities.map_err(|_| Failed)?;
+        Ok(())
     }
 
     pub(crate) fn has_predicate(&self, name: &str) -> bool {

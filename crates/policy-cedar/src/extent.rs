@@ -4,6 +4,8 @@
 //! overflows takes the process with it. So the nesting is bounded before anything parses the text,
 //! by what every text has to spend on it: brackets that are open at once, and operators.
 
+use crate::tokens::{Token, Tokens};
+
 /// The most brackets that are open at once.
 const MAX_OPEN: usize = 24;
 /// The most operators of one policy: each can nest the expression once more.
@@ -11,30 +13,20 @@ const MAX_OPERATORS: usize = 200;
 
 /// Refuses a text that could nest too deeply; the error says what there is too much of.
 pub(crate) fn check(text: &str) -> Result<(), &'static str> {
-    let mut rest = text;
     let (mut open, mut operators) = (0_usize, 0_usize);
-    while let Some(first) = rest.chars().next() {
-        let (length, nests) = match first {
-            '"' => (string_length(rest), false),
-            '/' if rest.starts_with("//") => (line_length(rest), false),
-            '(' | '[' | '{' => {
+    for token in Tokens::of(text) {
+        let nests = match token {
+            Token::Sign("(" | "[" | "{") => {
                 open += 1;
-                (1, false)
+                false
             }
-            ')' | ']' | '}' => {
+            Token::Sign(")" | "]" | "}") => {
                 open = open.saturating_sub(1);
-                (1, false)
+                false
             }
-            _ if is_word(first) => {
-                let length = rest.find(|next| !is_word(next)).unwrap_or(rest.len());
-                (length, matches!(&rest[..length], "if" | "when" | "unless"))
-            }
-            '&' | '|' => {
-                let doubled = rest.chars().take_while(|next| *next == first).count();
-                (doubled.min(2), true)
-            }
-            '+' | '-' | '*' | '!' | '.' | '<' | '>' | '=' => (1, true),
-            _ => (first.len_utf8(), false),
+            Token::Sign(sign) => is_operator(sign),
+            Token::Word(word) => matches!(word, "if" | "when" | "unless"),
+            Token::Text => false,
         };
         operators += usize::from(nests);
         if open > MAX_OPEN {
@@ -43,31 +35,12 @@ pub(crate) fn check(text: &str) -> Result<(), &'static str> {
         if operators > MAX_OPERATORS {
             return Err("it has too many operators: at most 200, so split it");
         }
-        rest = &rest[length..];
     }
     Ok(())
 }
 
-fn is_word(character: char) -> bool {
-    character.is_alphanumeric() || character == '_'
-}
-
-/// The length of a string literal with its quotes, or of all that is left if it does not end.
-fn string_length(text: &str) -> usize {
-    let mut is_escaped = false;
-    for (index, character) in text.char_indices().skip(1) {
-        match character {
-            _ if is_escaped => is_escaped = false,
-            '\\' => is_escaped = true,
-            '"' => return index + 1,
-            _ => {}
-        }
-    }
-    text.len()
-}
-
-fn line_length(text: &str) -> usize {
-    text.find(['\n', '\r']).unwrap_or(text.len())
+fn is_operator(sign: &str) -> bool {
+    sign.starts_with(['&', '|', '+', '-', '*', '!', '.', '<', '>', '='])
 }
 
 #[cfg(test)]

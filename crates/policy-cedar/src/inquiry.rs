@@ -7,6 +7,7 @@ use cl_model::policy::{Answer, Assurance, Question, Scope};
 
 use crate::entity::{Kind, action};
 use crate::policy::CedarPolicy;
+use crate::slices::Lineage;
 
 /// What Cedar could not be asked, or could not answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,19 +17,23 @@ pub(crate) struct Failed;
 pub(crate) struct Inquiry<'a> {
     question: &'a Question<'a>,
     principal: EntityUid,
-    members: Vec<(String, RestrictedExpression)>,
+    /// The principal with its groups.
+    pub(crate) lineage: Lineage,
     /// The context where no approval says anything.
     unanswered: Context,
-    /// The entities that this request can reach and those that policies name, with all their
-    /// ancestors.
-    pub(crate) entities: Entities,
+    /// The contexts of what an approval grants and declines, where it does.
+    granted: Option<Context>,
+    declined: Option<Context>,
+    known: &'a Entities,
+    /// What the request can reach, if that is more than what is known.
+    reached: Option<Entities>,
 }
 
 impl<'a> Inquiry<'a> {
     /// Prepares a request; `None` if it lacks something that every policy may ask for, which the
     /// evaluation denies for reasons of its own.
     pub(crate) fn of(
-        policy: &CedarPolicy,
+        policy: &'a CedarPolicy,
         question: &'a Question<'a>,
     ) -> Result<Option<Self>, Failed> {
         let Some(named) = Named::of(question) else {
@@ -36,37 +41,50 @@ impl<'a> Inquiry<'a> {
         };
         let principal = Kind::Agent.named(named.requester);
         let members = named.members(policy, question);
-        let entities = [
+        let named = [
             principal.clone(),
             Kind::Client.named(named.client),
             Kind::Subject.named(named.subject),
             Kind::Recipient.named(named.recipient),
         ];
+        let answered = |answer| {
+            let is_given = gives(question, answer);
+            is_given.then(|| context(&members, answer)).transpose()
+        };
         Ok(Some(Self {
-            entities: reachable(policy, question, &entities)?,
+            lineage: Lineage::of(&principal, policy.entities()),
             unanswered: context(&members, Answer::None)?,
+            granted: answered(Answer::Granted)?,
+            declined: answered(Answer::Declined)?,
+            known: policy.entities(),
+            reached: reached(policy, question, &named)?,
             principal,
-            members,
             question,
         }))
+    }
+
+    /// The entities that policies can look at.
+    pub(crate) fn entities(&self) -> &Entities {
+        self.reached.as_ref().unwrap_or(self.known)
     }
 
     /// The question about one item, where an approval gives this answer about it.
     pub(crate) fn about(
         &self,
         scope: Scope,
-        name: &str,
+        item: EntityUid,
         answer: Answer,
     ) -> Result<Request, Failed> {
         let context = match answer {
-            Answer::None => self.unanswered.clone(),
-            Answer::Granted | Answer::Declined => context(&self.members, answer)?,
+            Answer::None => Some(&self.unanswered),
+            Answer::Granted => self.granted.as_ref(),
+            Answer::Declined => self.declined.as_ref(),
         };
         Request::new(
             self.principal.clone(),
             Kind::Action.named(action(scope)),
-            Kind::of(scope).named(name),
-            context,
+            item,
+            context.ok_or(Failed)?.clone(),
             None,
         )
         .map_err(|_| Failed)
@@ -184,32 +202,47 @@ fn context(members: &[(String, RestrictedExpression)], answer: Answer) -> Result
     Context::from_pairs(members).map_err(|_| Failed)
 }
 
-/// What is known about the entities of a request; an operation of which nothing is known is
-/// irreversible.
-fn reachable(
+/// Whether an approval says this about any item of a request.
+fn gives(question: &Question<'_>, answer: Answer) -> bool {
+    let gives = |scope, names: &[String]| {
+        let mut names = names.iter();
+        names.any(|name| question.answer(scope, name) == answer)
+    };
+    gives(Scope::Selectors, question.selectors()) || gives(Scope::Actions, question.actions())
+}
+
+/// What policies can look at where a request names an operation of which nothing is known, which is
+/// irreversible: the entities of the request, and those that a condition names, each with all its
+/// ancestors. `None` if everything is known.
+fn reached(
     policy: &CedarPolicy,
     question: &Question<'_>,
     named: &[EntityUid],
-) -> Result<Entities, Failed> {
+) -> Result<Option<Entities>, Failed> {
     let known = policy.entities();
-    let selectors = question.selectors().iter();
-    let selectors = selectors.map(|name| Kind::Predicate.named(name));
     let operations = question.actions().iter();
     let operations = operations.map(|name| Kind::Operation.named(name));
-    let described = named.iter().cloned().chain(selectors);
-    // What a policy says of an entity that it names is about what the snapshot knows of it.
-    let described = described.chain(policy.named.iter().cloned());
-    let described: HashSet<EntityUid> = described.chain(operations.clone()).collect();
-    let described = described.iter().filter_map(|uid| known.get(uid).cloned());
-    let mut entities: Vec<Entity> = described.collect();
-    let unknown: HashSet<EntityUid> = operations.filter(|uid| known.get(uid).is_none()).collect();
+    let (described, unknown): (Vec<_>, Vec<_>) =
+        operations.partition(|uid| known.get(uid).is_some());
+    if unknown.is_empty() {
+        return Ok(None);
+    }
+    let selectors = question.selectors().iter();
+    let selectors = selectors.map(|name| Kind::Predicate.named(name));
+    let described = named.iter().cloned().chain(selectors).chain(described);
+    let described: HashSet<EntityUid> = described
+        .chain(policy.named_in_conditions().cloned())
+        .collect();
+    let entities = described.iter().filter_map(|uid| known.get(uid).cloned());
+    let mut entities: Vec<Entity> = entities.collect();
     for uid in unknown {
         entities.push(unknown_operation(uid)?);
     }
-    Entities::from_entities(entities, None).map_err(|_| Failed)
+    let entities = Entities::from_entities(entities, None);
+    entities.map(Some).map_err(|_| Failed)
 }
 
-fn unknown_operation(uid: EntityUid) -> Result<Entity, Failed> {
+pub(crate) fn unknown_operation(uid: EntityUid) -> Result<Entity, Failed> {
     let side_effect = Kind::SideEffect.named("irreversible");
     let side_effect = RestrictedExpression::new_entity_uid(side_effect);
     let attributes = HashMap::from([("side_effect".to_owned(), side_effect)]);

@@ -25,6 +25,7 @@ mod policy;
 mod schema;
 mod slices;
 mod snapshot;
+mod tokens;
 mod translate;
 
 pub use self::cases::{CaseFile, CaseResult, InvalidCases, Report};

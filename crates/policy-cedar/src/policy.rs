@@ -1,6 +1,6 @@
 //! The decisions of a compiled policy.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 
 use cedar_policy::{Authorizer, Decision, Entities, EntityUid, PolicySet, Request};
@@ -11,8 +11,9 @@ use cl_model::scalar::{PolicyName, ReasonCode};
 
 use crate::data::Data;
 use crate::demand::{Demand, Role};
+use crate::entity::Kind;
 use crate::inquiry::{Failed, Inquiry};
-use crate::slices::Slices;
+use crate::slices::{Lineage, Slices};
 
 /// A policy in Cedar, read and validated.
 ///
@@ -26,8 +27,6 @@ pub struct CedarPolicy {
     pub(crate) deciding: Slices,
     /// Forbids that demand something.
     pub(crate) demanding: Slices,
-    /// The entities that policies name and that the snapshot describes.
-    pub(crate) named: HashSet<EntityUid>,
     pub(crate) roles: BTreeMap<PolicyName, Role>,
     pub(crate) authorizer: Authorizer,
 }
@@ -54,6 +53,7 @@ impl Policy for CedarPolicy {
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Found<'a> {
     is_permitted: bool,
+    is_forbidden: bool,
     denials: BTreeSet<&'a ReasonCode>,
     demands: BTreeMap<&'a PolicyName, &'a Demand>,
     decided_by: BTreeSet<&'a PolicyName>,
@@ -82,6 +82,11 @@ impl CedarPolicy {
         &self.data.entities
     }
 
+    /// The entities that policies name, but for those that a scope asks the request to be about.
+    pub(crate) fn named_in_conditions(&self) -> impl Iterator<Item = &EntityUid> {
+        self.data.named_in_conditions.iter()
+    }
+
     pub(crate) const fn form(&self) -> &CedarForm {
         &self.form
     }
@@ -91,7 +96,10 @@ impl CedarPolicy {
             return Ok((Ruling::default(), BTreeSet::new()));
         };
         let find = |scope, names: &[String]| -> Result<Vec<Found<'_>>, Failed> {
-            let found = names.iter().map(|name| self.find(&inquiry, scope, name));
+            let mut shared = None;
+            let found = names
+                .iter()
+                .map(|name| self.find(&inquiry, scope, name, &mut shared));
             found.collect()
         };
         let selectors = find(Scope::Selectors, question.selectors())?;
@@ -141,19 +149,31 @@ impl CedarPolicy {
 
     /// Asks about one item: as if there were no approval, and then with what the approval says. What
     /// depends on an approval counts as gated, so that the decision is bound to the approval.
-    fn find(&self, inquiry: &Inquiry<'_>, scope: Scope, name: &str) -> Result<Found<'_>, Failed> {
+    fn find<'a>(
+        &'a self,
+        inquiry: &Inquiry<'_>,
+        scope: Scope,
+        name: &str,
+        shared: &mut Option<Found<'a>>,
+    ) -> Result<Found<'a>, Failed> {
         // Nothing is known about a predicate that is not registered, so nobody may have it.
         if scope == Scope::Selectors && !self.data.has_predicate(name) {
             return Ok(Found::default());
         }
-        let request = inquiry.about(scope, name, Answer::None)?;
-        let unanswered = self.ask(inquiry, scope, name, &request)?;
+        let item = Kind::of(scope).named(name);
+        let lineage = Lineage::of(&item, inquiry.entities());
+        let request = inquiry.about(scope, item.clone(), Answer::None)?;
+        let shared = match shared {
+            Some(shared) => shared,
+            None => shared.insert(self.ask_shared(inquiry, scope, &request)?),
+        };
+        let unanswered = self.ask(inquiry, scope, &lineage, &request, shared)?;
         let answer = inquiry.answer(scope, name);
         if answer == Answer::None {
             return Ok(unanswered);
         }
-        let request = inquiry.about(scope, name, answer)?;
-        let mut answered = self.ask(inquiry, scope, name, &request)?;
+        let request = inquiry.about(scope, item, answer)?;
+        let mut answered = self.ask(inquiry, scope, &lineage, &request, shared)?;
         answered.depends_on_approval = answered != unanswered;
         Ok(answered)
     }
@@ -165,43 +185,86 @@ impl CedarPolicy {
         scope: Scope,
         name: &str,
     ) -> Result<BTreeSet<&PolicyName>, Failed> {
-        self.find(inquiry, scope, name)
+        self.find(inquiry, scope, name, &mut None)
             .map(|found| found.decided_by)
     }
 
-    fn ask(
+    /// Asks what is the same for all items of a request, with the request about any of them.
+    fn ask_shared(
         &self,
         inquiry: &Inquiry<'_>,
         scope: Scope,
-        name: &str,
         request: &Request,
     ) -> Result<Found<'_>, Failed> {
         let mut found = Found::default();
-        let mut is_forbidden = false;
-        for set in self.deciding.about(scope, name) {
-            for (policy, role) in self.matching(inquiry, set, request)? {
-                found.decided_by.insert(policy);
-                match role {
-                    Role::Permit => found.is_permitted = true,
-                    Role::Forbid(reason) => {
-                        is_forbidden = true;
-                        found.denials.extend(reason);
-                    }
-                    Role::Demand(_) => return Err(Failed),
-                }
-            }
+        let principal = &inquiry.lineage;
+        for set in self.deciding.shared(scope, principal) {
+            self.decide(inquiry, set, request, &mut found)?;
         }
-        found.is_permitted &= !is_forbidden;
-        for set in self.demanding.about(scope, name) {
-            for (policy, role) in self.matching(inquiry, set, request)? {
-                let Role::Demand(demand) = role else {
-                    return Err(Failed);
-                };
-                found.decided_by.insert(policy);
-                found.demands.insert(policy, demand);
-            }
+        for set in self.demanding.shared(scope, principal) {
+            self.demand(inquiry, set, request, &mut found)?;
         }
         Ok(found)
+    }
+
+    /// Asks about one item, and adds what is the same for all.
+    fn ask<'a>(
+        &'a self,
+        inquiry: &Inquiry<'_>,
+        scope: Scope,
+        item: &Lineage,
+        request: &Request,
+        shared: &Found<'a>,
+    ) -> Result<Found<'a>, Failed> {
+        let mut found = shared.clone();
+        let principal = &inquiry.lineage;
+        for set in self.deciding.about(scope, principal, item) {
+            self.decide(inquiry, set, request, &mut found)?;
+        }
+        for set in self.demanding.about(scope, principal, item) {
+            self.demand(inquiry, set, request, &mut found)?;
+        }
+        Ok(found)
+    }
+
+    /// Asks a set of permits and plain forbids.
+    fn decide<'a>(
+        &'a self,
+        inquiry: &Inquiry<'_>,
+        set: &PolicySet,
+        request: &Request,
+        found: &mut Found<'a>,
+    ) -> Result<(), Failed> {
+        for (policy, role) in self.matching(inquiry, set, request)? {
+            found.decided_by.insert(policy);
+            match role {
+                Role::Permit => found.is_permitted = true,
+                Role::Forbid(reason) => {
+                    found.is_forbidden = true;
+                    found.denials.extend(reason);
+                }
+                Role::Demand(_) => return Err(Failed),
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks a set of demands.
+    fn demand<'a>(
+        &'a self,
+        inquiry: &Inquiry<'_>,
+        set: &PolicySet,
+        request: &Request,
+        found: &mut Found<'a>,
+    ) -> Result<(), Failed> {
+        for (policy, role) in self.matching(inquiry, set, request)? {
+            let Role::Demand(demand) = role else {
+                return Err(Failed);
+            };
+            found.decided_by.insert(policy);
+            found.demands.insert(policy, demand);
+        }
+        Ok(())
     }
 
     /// The policies of a set that decide about a request: its matching forbids, or else its
@@ -214,7 +277,7 @@ impl CedarPolicy {
     ) -> Result<Vec<(&PolicyName, &Role)>, Failed> {
         let response = self
             .authorizer
-            .is_authorized(request, set, &inquiry.entities);
+            .is_authorized(request, set, inquiry.entities());
         let diagnostics = response.diagnostics();
         if diagnostics.errors().next().is_some() {
             return Err(Failed);
@@ -247,7 +310,7 @@ impl CedarPolicy {
 impl Found<'_> {
     fn access(&self) -> Access {
         let is_gated = self.demands.values().any(|demand| demand.needs_approval);
-        if !self.is_permitted {
+        if !self.is_permitted || self.is_forbidden {
             Access::Denied
         } else if is_gated || self.depends_on_approval {
             Access::Gated

@@ -2,9 +2,8 @@
 
 mod kept;
 mod kv;
+mod kv_reading;
 pub mod people;
-mod people_kv;
-mod people_records;
 mod records;
 
 use std::sync::Arc;
@@ -17,7 +16,7 @@ use cl_model::time::UnixTime;
 use cl_model::urn::{BundleId, RequestId};
 
 pub use self::kv::KvStore;
-use self::people::{Pending, People, Queued};
+use self::people::{Approvals, Credentials, History, Pending, Queued};
 use crate::core::facts::Facts;
 use crate::core::grant::SignedGrant;
 use crate::core::operation::{OperationId, TenantName};
@@ -36,7 +35,7 @@ use crate::core::state::Standing;
 /// [`StoreError::Unavailable`] the batch is stored whole or not at all, and a repeat finds out.
 ///
 /// **What if absent?** `Ok(None)`.
-pub trait Store: People {
+pub trait Store: Approvals + Credentials + History {
     /// The tenant's active snapshot, by name.
     fn active(&self, tenant: &TenantName) -> Result<Option<Active>, StoreError>;
 

@@ -21,6 +21,8 @@ const PROBE: &str = "probe";
 /// Changes in memory before they move to a table. Also bounds the log that opening has to replay.
 const WRITE_BUFFER_BYTES: usize = 16 << 20;
 const MAX_LOG_BYTES: u64 = 64 << 20;
+/// Tables of 64 MiB that are open at a time.
+const MAX_OPEN_FILES: i32 = 4096;
 /// Bits a key in the filters of tables: one in a hundred searches for an absent key is in vain.
 const FILTER_BITS: f64 = 10.0;
 /// What the filter of keys in memory may take of the write buffer.
@@ -152,6 +154,9 @@ pub(super) fn options() -> Options {
     // Only the log's end may be torn, as a crash leaves it: damage before it is an error, where the
     // default would quietly forget everything behind it.
     options.set_wal_recovery_mode(DBRecoveryMode::TolerateCorruptedTailRecords);
+    // A restart reads of each table what it needs when it needs it, not of all of them first.
+    options.set_max_open_files(MAX_OPEN_FILES);
+    options.set_skip_stats_update_on_db_open(true);
     options.set_keep_log_file_num(4);
     options.set_stats_dump_period_sec(0);
     options

@@ -210,3 +210,35 @@ fn entities_that_only_a_policy_names_are_what_the_snapshot_says() {
     let decision = decide(&snapshot, &asked, &Setting::default());
     assert_eq!(decision.decision, DecisionState::Allow);
 }
+
+#[test]
+fn what_is_said_about_an_entity_that_only_a_policy_names_decides() {
+    let mut snapshot = document(&[
+        ("all", "permit (principal, action, resource);"),
+        (
+            "no-deputy",
+            "@reason(\"DEPUTY_SUSPENDED\") forbid (principal, action, resource) \
+             when { Agent::\"urn:agent:b\" has suspended && Agent::\"urn:agent:b\".suspended };",
+        ),
+    ]);
+    for is_suspended in [false, true] {
+        let deputy = json!({
+            "uid": {"type": "Agent", "id": "urn:agent:b"},
+            "attrs": {"suspended": is_suspended},
+            "parents": [],
+        });
+        let described = snapshot["cedar"]["entities"].as_array_mut().unwrap();
+        described.truncate(2);
+        described.push(deputy);
+        let snapshot = read(&snapshot).expect("a snapshot");
+        // Of `draft` something is known, of `send` nothing.
+        for action in ["draft", "send"] {
+            let decision = decide(
+                &snapshot,
+                &request(&["city"], &[action]),
+                &Setting::default(),
+            );
+            assert_eq!(granted(&decision).is_empty(), is_suspended, "{action}");
+        }
+    }
+}

@@ -8,11 +8,13 @@
 )]
 
 mod approvals;
+mod corpus;
 mod demands;
 mod foreign;
 mod inputs;
 mod monotone;
 mod refused;
 mod replays;
+mod slices;
 mod support;
 mod translation;

@@ -11,9 +11,7 @@ use cl_model::urn::ApprovalId;
 use prost::Message;
 
 use super::kv::{decision_key, operation_key, request_key, unissued_key};
-use super::people::Past;
-use super::people_kv;
-use super::people_records;
+use super::people::{Past, approvals_kv, credentials_kv, history_kv, records as people_records};
 use super::records::{self, KeyRecord};
 use super::{RequestKey, StoreError};
 use crate::core::challenge::CeremonyId;
@@ -136,17 +134,17 @@ fn forget<E: Engine>(
     let (request, decision_id) = match what {
         What::Operation(tenant, id) => return Ok(changes.delete(operation_key(tenant, id)?)),
         What::Decision(request, decision_id) => (request, decision_id),
-        What::Spent(id) => return Ok(changes.delete(people_kv::spent_key(id))),
-        What::Answer(id) => return Ok(changes.delete(people_kv::answer_key(id))),
-        What::Session(token) => return Ok(changes.delete(people_kv::session_key(*token))),
-        What::Link(token) => return Ok(changes.delete(people_kv::link_key(*token))),
+        What::Spent(id) => return Ok(changes.delete(credentials_kv::spent_key(id))),
+        What::Answer(id) => return Ok(changes.delete(approvals_kv::answer_key(id))),
+        What::Session(token) => return Ok(changes.delete(credentials_kv::session_key(*token))),
+        What::Link(token) => return Ok(changes.delete(credentials_kv::link_key(*token))),
         What::Pending(tenant, id) => {
-            return Ok(changes.delete(people_kv::pending_key(tenant, id)?));
+            return Ok(changes.delete(approvals_kv::pending_key(tenant, id)?));
         }
         What::Past(tenant, subject, past) => {
             return Ok(changes
-                .delete(people_kv::past_key(tenant, subject, past)?)
-                .delete(people_kv::decided_key(tenant, past)?));
+                .delete(history_kv::past_key(tenant, subject, past)?)
+                .delete(history_kv::decided_key(tenant, past)?));
         }
     };
     let changes = changes.delete(decision_key(&request.tenant, decision_id)?);
@@ -162,7 +160,7 @@ fn forget<E: Engine>(
         .require(&target, Precondition::Unchanged(stored.version))
         .delete(target)
         .delete(unissued_key(request));
-    people_kv::unqueued(changes, request, stored.queued.as_ref())
+    approvals_kv::unqueued(changes, request, stored.queued.as_ref())
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -25,7 +25,7 @@ use cl_model::time::UnixTime;
 
 use super::kept::{self, Kept, What};
 use super::people::Queued;
-use super::people_kv;
+use super::people::{approvals_kv, history_kv};
 use super::records::{self, RequestState};
 use super::{
     AboutSnapshot, Activation, Active, Conclusion, NewDecision, OutboxEntry, OutboxPage, Place,
@@ -119,7 +119,7 @@ impl KvStore {
             .require(&target, Precondition::Unchanged(read.version))
             .put(target, records::encode_request(&next))
             .delete(unissued_key(request));
-        people_kv::unqueued(changes, request, read.queued.as_ref())
+        approvals_kv::unqueued(changes, request, read.queued.as_ref())
     }
 
     /// A decision with its request, grant, operation and outbox entry.
@@ -147,12 +147,13 @@ impl KvStore {
             changes = changes.put(unissued_key(&new.key), records::encode_key(&new.key));
         }
         let void = replaced.and_then(|read| read.queued.as_ref());
-        let changes = people_kv::unqueued(changes, &new.key, void)?;
+        let changes = approvals_kv::unqueued(changes, &new.key, void)?;
         let kept = Kept {
             what: What::Decision(new.key.clone(), new.decision_id.clone()),
             until: new.kept_until,
         };
-        let changes = people_kv::shown(kept.index(changes), new)?;
+        let changes = approvals_kv::asked(kept.index(changes), new)?;
+        let changes = history_kv::decided(changes, new)?;
         Self::with_operation(changes, new.operation, &new.entry)
     }
 

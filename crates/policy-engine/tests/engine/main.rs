@@ -21,6 +21,7 @@ mod kept;
 mod malformed;
 mod passkeys;
 mod people;
+mod people_store;
 mod pki;
 mod privacy;
 mod process;

@@ -21,21 +21,21 @@ use zeroize::Zeroizing;
 
 use crate::documents::{AGENT, DEVICE, NOW_MS, TENANT, operation};
 
-fn store() -> KvStore {
+pub(crate) fn store() -> KvStore {
     let engine: Arc<dyn Engine> = Arc::new(MemoryEngine::new());
     let kek = KeyEncryptionKey::new(Zeroizing::new([9; 32]));
     KvStore::new(Sealed::open(engine, kek, Arc::new(SystemRandom::new())).unwrap())
 }
 
-fn tenant() -> TenantName {
+pub(crate) fn tenant() -> TenantName {
     TenantName::parse(TENANT).unwrap()
 }
 
-fn now() -> UnixTime {
+pub(crate) fn now() -> UnixTime {
     UnixTime::from_milliseconds(NOW_MS)
 }
 
-fn entry(number: u32) -> OutboxEntry {
+pub(crate) fn entry(number: u32) -> OutboxEntry {
     OutboxEntry {
         tenant: tenant(),
         operation_id: OperationId::parse(&operation(number)).unwrap(),
@@ -44,7 +44,7 @@ fn entry(number: u32) -> OutboxEntry {
     }
 }
 
-fn used(content: &[u8]) -> Use {
+pub(crate) fn used(content: &[u8]) -> Use {
     Use {
         content: Digest::of_bytes(content),
         kept_until: now().plus_seconds(30),
@@ -121,7 +121,7 @@ fn decision(active: Active, id: &str, number: u32) -> NewDecision {
     }
 }
 
-fn conflicts(result: Result<(), StoreError>) -> bool {
+pub(crate) fn conflicts(result: Result<(), StoreError>) -> bool {
     matches!(result, Err(StoreError::Conflict))
 }
 

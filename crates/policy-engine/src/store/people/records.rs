@@ -6,13 +6,13 @@ use cl_model::time::UnixTime;
 use cl_model::urn::{ApprovalId, CredentialId};
 use prost::Message;
 
-use super::StoreError;
-use super::people::{
+use super::{
     Credential, CredentialState, Link, OpenedAnswer, Past, Pending, Session, Spent, Unrevoked,
 };
-use super::records::{KeyRecord, decode};
 use crate::core::open_answers::OpenAnswers;
 use crate::core::operation::{OperationId, TenantName};
+use crate::store::StoreError;
+use crate::store::records::{KeyRecord, decode};
 
 #[derive(Clone, PartialEq, Message)]
 struct SpentRecord {
@@ -164,16 +164,16 @@ impl SpentRecord {
     }
 }
 
-pub(super) fn encode_spent(spent: &Spent) -> Vec<u8> {
+pub(in crate::store) fn encode_spent(spent: &Spent) -> Vec<u8> {
     SpentRecord::of(spent).encode_to_vec()
 }
 
-pub(super) fn decode_spent(value: &[u8]) -> Result<Spent, StoreError> {
+pub(in crate::store) fn decode_spent(value: &[u8]) -> Result<Spent, StoreError> {
     let record: SpentRecord = decode(value)?;
     record.read().ok_or(StoreError::Corrupt)
 }
 
-pub(super) fn encode_opened_answer(opened: &OpenedAnswer) -> Vec<u8> {
+pub(in crate::store) fn encode_opened_answer(opened: &OpenedAnswer) -> Vec<u8> {
     let record = OpenedAnswerRecord {
         tenant: opened.tenant.as_str().to_owned(),
         principal: opened.principal.as_str().to_owned(),
@@ -186,7 +186,7 @@ pub(super) fn encode_opened_answer(opened: &OpenedAnswer) -> Vec<u8> {
     record.encode_to_vec()
 }
 
-pub(super) fn decode_opened_answer(value: &[u8]) -> Result<OpenedAnswer, StoreError> {
+pub(in crate::store) fn decode_opened_answer(value: &[u8]) -> Result<OpenedAnswer, StoreError> {
     let record: OpenedAnswerRecord = decode(value)?;
     let read = || {
         Some(OpenedAnswer {
@@ -205,7 +205,7 @@ pub(super) fn decode_opened_answer(value: &[u8]) -> Result<OpenedAnswer, StoreEr
     read().ok_or(StoreError::Corrupt)
 }
 
-pub(super) fn encode_open_answers(answers: &OpenAnswers) -> Vec<u8> {
+pub(in crate::store) fn encode_open_answers(answers: &OpenAnswers) -> Vec<u8> {
     let record = OpenAnswersRecord {
         open: answers.open.iter().map(|id| id.to_vec()).collect(),
         refused: answers.refused,
@@ -214,7 +214,7 @@ pub(super) fn encode_open_answers(answers: &OpenAnswers) -> Vec<u8> {
     record.encode_to_vec()
 }
 
-pub(super) fn decode_open_answers(value: &[u8]) -> Result<OpenAnswers, StoreError> {
+pub(in crate::store) fn decode_open_answers(value: &[u8]) -> Result<OpenAnswers, StoreError> {
     let record: OpenAnswersRecord = decode(value)?;
     let open: Result<_, _> = record.open.into_iter().map(TryInto::try_into).collect();
     Ok(OpenAnswers {
@@ -224,7 +224,7 @@ pub(super) fn decode_open_answers(value: &[u8]) -> Result<OpenAnswers, StoreErro
     })
 }
 
-pub(super) fn encode_session(session: &Session) -> Vec<u8> {
+pub(in crate::store) fn encode_session(session: &Session) -> Vec<u8> {
     let record = SessionRecord {
         tenant: session.tenant.as_str().to_owned(),
         principal: session.principal.as_str().to_owned(),
@@ -235,7 +235,7 @@ pub(super) fn encode_session(session: &Session) -> Vec<u8> {
     record.encode_to_vec()
 }
 
-pub(super) fn decode_session(value: &[u8]) -> Result<Session, StoreError> {
+pub(in crate::store) fn decode_session(value: &[u8]) -> Result<Session, StoreError> {
     let record: SessionRecord = decode(value)?;
     let read = || {
         Some(Session {
@@ -249,7 +249,7 @@ pub(super) fn decode_session(value: &[u8]) -> Result<Session, StoreError> {
     read().ok_or(StoreError::Corrupt)
 }
 
-pub(super) fn encode_link(link: &Link) -> Vec<u8> {
+pub(in crate::store) fn encode_link(link: &Link) -> Vec<u8> {
     let record = LinkRecord {
         tenant: link.tenant.as_str().to_owned(),
         principal: link.principal.as_str().to_owned(),
@@ -258,7 +258,7 @@ pub(super) fn encode_link(link: &Link) -> Vec<u8> {
     record.encode_to_vec()
 }
 
-pub(super) fn decode_link(value: &[u8]) -> Result<Link, StoreError> {
+pub(in crate::store) fn decode_link(value: &[u8]) -> Result<Link, StoreError> {
     let record: LinkRecord = decode(value)?;
     let read = || {
         Some(Link {
@@ -286,11 +286,13 @@ impl NamedRecord {
     }
 }
 
-pub(super) fn encode_named(credential: &Credential) -> Vec<u8> {
+pub(in crate::store) fn encode_named(credential: &Credential) -> Vec<u8> {
     NamedRecord::of(credential).encode_to_vec()
 }
 
-pub(super) fn decode_named(value: &[u8]) -> Result<(TenantName, CredentialId), StoreError> {
+pub(in crate::store) fn decode_named(
+    value: &[u8],
+) -> Result<(TenantName, CredentialId), StoreError> {
     let record: NamedRecord = decode(value)?;
     record.read().ok_or(StoreError::Corrupt)
 }
@@ -311,7 +313,7 @@ impl CredentialState {
     }
 }
 
-pub(super) fn encode_credential(credential: &Credential) -> Vec<u8> {
+pub(in crate::store) fn encode_credential(credential: &Credential) -> Vec<u8> {
     let record = CredentialRecord {
         name: NamedRecord::of(credential),
         principal: credential.principal.as_str().to_owned(),
@@ -325,7 +327,7 @@ pub(super) fn encode_credential(credential: &Credential) -> Vec<u8> {
     record.encode_to_vec()
 }
 
-pub(super) fn decode_credential(value: &[u8]) -> Result<Credential, StoreError> {
+pub(in crate::store) fn decode_credential(value: &[u8]) -> Result<Credential, StoreError> {
     let record: CredentialRecord = decode(value)?;
     let read = || {
         let (tenant, reference) = record.name.read()?;
@@ -344,7 +346,7 @@ pub(super) fn decode_credential(value: &[u8]) -> Result<Credential, StoreError> 
     read().ok_or(StoreError::Corrupt)
 }
 
-pub(super) fn encode_pending(pending: &Pending) -> Vec<u8> {
+pub(in crate::store) fn encode_pending(pending: &Pending) -> Vec<u8> {
     let record = PendingRecord {
         reference: pending.reference.to_string(),
         key: KeyRecord::of(&pending.key),
@@ -357,7 +359,7 @@ pub(super) fn encode_pending(pending: &Pending) -> Vec<u8> {
     record.encode_to_vec()
 }
 
-pub(super) fn decode_pending(value: &[u8]) -> Result<Pending, StoreError> {
+pub(in crate::store) fn decode_pending(value: &[u8]) -> Result<Pending, StoreError> {
     let record: PendingRecord = decode(value)?;
     let read = || {
         Some(Pending {
@@ -373,7 +375,7 @@ pub(super) fn decode_pending(value: &[u8]) -> Result<Pending, StoreError> {
     read().ok_or(StoreError::Corrupt)
 }
 
-pub(super) fn encode_past(past: &Past) -> Vec<u8> {
+pub(in crate::store) fn encode_past(past: &Past) -> Vec<u8> {
     let record = PastRecord {
         key: KeyRecord::of(&past.key),
         decision_id: past.decision_id.clone(),
@@ -382,7 +384,7 @@ pub(super) fn encode_past(past: &Past) -> Vec<u8> {
     record.encode_to_vec()
 }
 
-pub(super) fn decode_past(value: &[u8]) -> Result<Past, StoreError> {
+pub(in crate::store) fn decode_past(value: &[u8]) -> Result<Past, StoreError> {
     let record: PastRecord = decode(value)?;
     Ok(Past {
         key: record.key.read().ok_or(StoreError::Corrupt)?,
@@ -391,7 +393,7 @@ pub(super) fn decode_past(value: &[u8]) -> Result<Past, StoreError> {
     })
 }
 
-pub(super) fn encode_unrevoked(unrevoked: &Unrevoked) -> Vec<u8> {
+pub(in crate::store) fn encode_unrevoked(unrevoked: &Unrevoked) -> Vec<u8> {
     let record = UnrevokedRecord {
         tenant: unrevoked.tenant.as_str().to_owned(),
         decision_id: unrevoked.decision_id.clone(),
@@ -400,7 +402,7 @@ pub(super) fn encode_unrevoked(unrevoked: &Unrevoked) -> Vec<u8> {
     record.encode_to_vec()
 }
 
-pub(super) fn decode_unrevoked(value: &[u8]) -> Result<Unrevoked, StoreError> {
+pub(in crate::store) fn decode_unrevoked(value: &[u8]) -> Result<Unrevoked, StoreError> {
     let record: UnrevokedRecord = decode(value)?;
     let read = || {
         Some(Unrevoked {
