@@ -219,6 +219,7 @@ fn known(code: Code, reason: &str, after: Option<Duration>) -> Option<Error> {
         (Code::FailedPrecondition, "BUNDLE_EXPIRED") => Some(Error::BundleExpired),
         (Code::FailedPrecondition, "BUNDLE_REVOKED") => Some(Error::BundleRevoked),
         (Code::FailedPrecondition, "BUNDLE_NOT_REDEEMED") => Some(Error::BundleNotRedeemed),
+        (Code::FailedPrecondition, "OPERATION_TOO_OLD") => Some(Error::IdempotencyKeyTooOld),
         (Code::AlreadyExists, "RECEIPT_REPLAY_CONFLICT") => Some(Error::ReceiptReplayConflict),
         (Code::Aborted, "REDEMPTION_IN_PROGRESS") => Some(Error::RedemptionInProgress(after)),
         _ => None,
@@ -301,6 +302,11 @@ mod tests {
                 Code::FailedPrecondition,
                 "BUNDLE_NOT_REDEEMED",
                 "BUNDLE_NOT_REDEEMED",
+            ),
+            (
+                Code::FailedPrecondition,
+                "OPERATION_TOO_OLD",
+                "IDEMPOTENCY_KEY_TOO_OLD",
             ),
             (Code::FailedPrecondition, "NO_CONTEXT_GRANTED", "INTERNAL"),
             (

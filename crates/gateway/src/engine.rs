@@ -182,6 +182,7 @@ fn known(code: Code, reason: &str, after: Option<Duration>) -> Option<Error> {
         (Code::AlreadyExists, "REQUEST_ID_CONFLICT") => Some(Error::RequestIdConflict),
         // The operation id stands for the key: the same body, but from another client instance.
         (Code::AlreadyExists, "OPERATION_CONFLICT") => Some(Error::IdempotencyConflict),
+        (Code::FailedPrecondition, "OPERATION_TOO_OLD") => Some(Error::IdempotencyKeyTooOld),
         (Code::Aborted, "REQUEST_IN_PROGRESS") => Some(Error::InProgress(after)),
         (Code::FailedPrecondition, "POLICY_NOT_ACTIVE") => Some(Error::PolicyNotActive),
         _ => None,
@@ -252,6 +253,11 @@ mod tests {
                 Code::AlreadyExists,
                 "OPERATION_CONFLICT",
                 "IDEMPOTENCY_CONFLICT",
+            ),
+            (
+                Code::FailedPrecondition,
+                "OPERATION_TOO_OLD",
+                "IDEMPOTENCY_KEY_TOO_OLD",
             ),
             (Code::Aborted, "REQUEST_IN_PROGRESS", "REQUEST_IN_PROGRESS"),
             (

@@ -71,6 +71,9 @@ pub enum Error {
     /// The idempotency key was used for something else.
     #[error("the idempotency key is in use")]
     IdempotencyConflict,
+    /// The idempotency key was used so long ago that nobody knows any more what for.
+    #[error("the idempotency key is too old")]
+    IdempotencyKeyTooOld,
     /// The caller has no such request.
     #[error("no such request")]
     RequestNotFound,
@@ -245,6 +248,11 @@ impl Error {
                 Code::AlreadyExists,
                 "IDEMPOTENCY_CONFLICT",
                 "the idempotency key was used for another request",
+            ),
+            Self::IdempotencyKeyTooOld => Told::new(
+                Code::FailedPrecondition,
+                "IDEMPOTENCY_KEY_TOO_OLD",
+                "the idempotency key was used too long ago; send the request with a new one",
             ),
             Self::RequestNotFound => {
                 Told::new(Code::NotFound, "REQUEST_NOT_FOUND", "no such request")

@@ -13,8 +13,8 @@ const MAX_KEPT: usize = 64;
 
 /// Compiled snapshots by the digest of their bytes.
 ///
-/// It is asked with the bytes that the store holds now and never answers for others, so it cannot
-/// make a decision use a snapshot that is not the one it was given.
+/// It is asked for the bytes with a digest and never answers for others, so it cannot make a decision
+/// use a snapshot that is not the one it was given.
 pub(crate) struct CompiledSnapshots(Mutex<Kept>);
 
 #[derive(Default)]
@@ -31,6 +31,11 @@ struct Entry {
 impl CompiledSnapshots {
     pub(crate) fn new() -> Self {
         Self(Mutex::new(Kept::default()))
+    }
+
+    /// The snapshot with this digest, if it was read lately.
+    pub(crate) fn known(&self, digest: Digest) -> Option<Arc<ReadSnapshot>> {
+        self.kept().find(digest)
     }
 
     /// The snapshot of bytes that were checked when they were stored.

@@ -51,7 +51,7 @@ use crate::people::PeopleSettings;
 use crate::receipts::Receipts;
 use crate::revoking::Revoking;
 use crate::store::{
-    Conclusion, OutboxEntry, RequestKey, Store, StoreError, StoredRequest, Use, blocking,
+    Active, Conclusion, OutboxEntry, RequestKey, Store, StoreError, StoredRequest, Use, blocking,
 };
 use crate::watching::{Changes, Watcher};
 
@@ -104,6 +104,31 @@ impl RequestStatus {
     /// Whether nothing changes any more.
     pub(crate) const fn is_final(&self) -> bool {
         self.state.is_final(self.outcome, self.awaits_bundle)
+    }
+}
+
+/// What is stored before a submission is decided.
+struct Before {
+    current: Option<StoredRequest>,
+    /// What its operation was used for.
+    used: Option<Digest>,
+    swept_until: Option<UnixTime>,
+    active: Option<Active>,
+}
+
+/// A request as it is stored, and whether that changed: what has run out is first stored as expired.
+fn current(
+    store: &dyn Store,
+    key: &RequestKey,
+    now: UnixTime,
+) -> Result<(Option<StoredRequest>, bool), StoreError> {
+    let stored = store.request(key)?;
+    match &stored {
+        Some(read) if read.standing.has_run_out(now) => {
+            store.expire(key, read)?;
+            Ok((store.request(key)?, true))
+        }
+        Some(_) | None => Ok((stored, false)),
     }
 }
 
@@ -195,9 +220,9 @@ impl PolicyEngine {
 
     async fn try_submit(&self, submission: &Submission) -> Result<RequestStatus, Error> {
         let key = submission.key();
-        let current = self.current(&key).await?;
+        let before = self.before(submission).await?;
         let digest = submission.request.digest();
-        let replaces = match current {
+        let replaces = match before.current {
             None => None,
             Some(stored) => match stored.standing.on_submission(digest) {
                 OnSubmission::Return => return self.answer(&key, stored).await,
@@ -205,9 +230,13 @@ impl PolicyEngine {
                 OnSubmission::Conflict => return Err(Error::RequestIdConflict),
             },
         };
-        self.check_age(&submission.request).await?;
-        self.check_first(submission, replaces.as_ref()).await?;
-        let active = self.active_snapshot(&submission.tenant).await?;
+        let forgotten = self.forgotten(before.swept_until);
+        self.check_age(&submission.request, forgotten)?;
+        let (id, content) = (&submission.operation_id, submission.content());
+        if self.is_repeat(before.used, id, content, forgotten)? {
+            return Err(self.repeated(submission, replaces.as_ref()).await?);
+        }
+        let active = self.snapshot_of(&submission.tenant, before.active).await?;
         self.preflight(&submission.tenant, Operation::Decide)
             .await?;
         let deciding = Deciding {
@@ -215,7 +244,7 @@ impl PolicyEngine {
             request: &submission.request,
             facts: &submission.facts,
             operation_id: &submission.operation_id,
-            content: submission.content(),
+            content,
             active: &active,
             replaces,
             approved: None,
@@ -241,23 +270,38 @@ impl PolicyEngine {
         Ok(status)
     }
 
-    /// Refuses a submission whose operation has decided already.
-    async fn check_first(
+    /// What is stored before a submission is decided, read in this order: what has gone from an
+    /// earlier place is covered by a later one.
+    async fn before(&self, submission: &Submission) -> Result<Before, Error> {
+        let (key, now) = (submission.key(), self.now());
+        let (of, operation_id) = (key.clone(), submission.operation_id.clone());
+        let read = blocking(&self.store, move |store| {
+            let (current, has_changed) = current(store, &of, now)?;
+            let before = Before {
+                current,
+                used: store.operation(&of.tenant, &operation_id)?,
+                swept_until: store.swept_until()?,
+                active: store.active(&of.tenant)?,
+            };
+            Ok((before, has_changed))
+        });
+        let (before, has_changed) = read.await?;
+        if has_changed {
+            self.changes.announce(&key);
+        }
+        Ok(before)
+    }
+
+    /// Why a submission is refused whose operation has decided already.
+    async fn repeated(
         &self,
         submission: &Submission,
         replaces: Option<&StoredRequest>,
-    ) -> Result<(), Error> {
-        let (tenant, content) = (&submission.tenant, submission.content());
-        if !self
-            .has_begun(tenant, &submission.operation_id, content)
-            .await?
-        {
-            return Ok(());
-        }
+    ) -> Result<Error, Error> {
         let again = self.current(&submission.key()).await?;
         let is_unchanged =
             again.map(|stored| stored.version) == replaces.map(|stored| stored.version);
-        Err(if is_unchanged {
+        Ok(if is_unchanged {
             // The same submission once more, after another one has taken its request's place.
             Error::RequestIdConflict
         } else {
@@ -272,11 +316,8 @@ impl PolicyEngine {
     }
 
     /// Refuses a request that may have been decided and forgotten, so that none is decided twice.
-    ///
-    /// Called once no record of it was found: what was forgotten since is covered too.
-    async fn check_age(&self, request: &ReadRequest) -> Result<(), Error> {
+    fn check_age(&self, request: &ReadRequest, forgotten: UnixTime) -> Result<(), Error> {
         let created_at = request.request.created_at.instant();
-        let forgotten = self.forgotten_until().await?;
         if created_at.plus_seconds(self.retention_seconds) <= forgotten {
             let refusal = Refusal::from(Code::RequestTooOld);
             return Err(Error::document("request")(InvalidBytes::Refused(refusal)));
@@ -287,17 +328,8 @@ impl PolicyEngine {
     /// A request as it is stored; what has run out is first stored as expired.
     async fn current(&self, key: &RequestKey) -> Result<Option<StoredRequest>, Error> {
         let (of, now) = (key.clone(), self.now());
-        let current = blocking(&self.store, move |store| {
-            let stored = store.request(&of)?;
-            match &stored {
-                Some(read) if read.standing.has_run_out(now) => {
-                    store.expire(&of, read)?;
-                    Ok((store.request(&of)?, true))
-                }
-                Some(_) | None => Ok((stored, false)),
-            }
-        });
-        let (stored, has_changed) = current.await?;
+        let read = blocking(&self.store, move |store| current(store, &of, now));
+        let (stored, has_changed) = read.await?;
         if has_changed {
             self.changes.announce(key);
         }
@@ -345,15 +377,25 @@ impl PolicyEngine {
         content: Digest,
     ) -> Result<bool, Error> {
         let (tenant, id) = (tenant.clone(), operation_id.clone());
-        let used = blocking(&self.store, move |store| store.operation(&tenant, &id));
-        match used.await? {
-            None => {
-                let forgotten = self.forgotten_until().await?;
-                if operation_id.is_forgotten(forgotten, self.retention_seconds) {
-                    return Err(Error::OperationTooOld);
-                }
-                Ok(false)
+        let read = blocking(&self.store, move |store| {
+            Ok((store.operation(&tenant, &id)?, store.swept_until()?))
+        });
+        let (used, swept_until) = read.await?;
+        self.is_repeat(used, operation_id, content, self.forgotten(swept_until))
+    }
+
+    fn is_repeat(
+        &self,
+        used: Option<Digest>,
+        operation_id: &OperationId,
+        content: Digest,
+        forgotten: UnixTime,
+    ) -> Result<bool, Error> {
+        match used {
+            None if operation_id.is_forgotten(forgotten, self.retention_seconds) => {
+                Err(Error::OperationTooOld)
             }
+            None => Ok(false),
             Some(used) if used == content => Ok(true),
             Some(_) => Err(Error::OperationConflict),
         }
@@ -362,8 +404,12 @@ impl PolicyEngine {
     /// Until when what was kept may be forgotten, also by a clock that has stepped back since.
     async fn forgotten_until(&self) -> Result<UnixTime, StoreError> {
         let swept = blocking(&self.store, |store| store.swept_until()).await?;
+        Ok(self.forgotten(swept))
+    }
+
+    fn forgotten(&self, swept_until: Option<UnixTime>) -> UnixTime {
         let now = self.now();
-        Ok(swept.map_or(now, |swept| swept.max(now)))
+        swept_until.map_or(now, |swept| swept.max(now))
     }
 
     /// What an operation id is used for.
@@ -376,17 +422,31 @@ impl PolicyEngine {
 
     /// The active snapshot, and which activation was read.
     async fn active_snapshot(&self, tenant: &TenantName) -> Result<ActiveSnapshot, Error> {
-        let tenant = tenant.clone();
-        let read = blocking(&self.store, move |store| {
-            let Some(active) = store.active(&tenant)? else {
-                return Ok(None);
-            };
-            let stored = store.snapshot(&tenant, active.digest)?;
-            Ok(Some((active, stored.ok_or(StoreError::Corrupt)?)))
-        });
-        let (active, stored) = read.await?.ok_or(Error::PolicyNotActive)?;
+        let of = tenant.clone();
+        let active = blocking(&self.store, move |store| store.active(&of)).await?;
+        self.snapshot_of(tenant, active).await
+    }
+
+    /// The snapshot that an activation names. It is read from the store if it was not read lately.
+    async fn snapshot_of(
+        &self,
+        tenant: &TenantName,
+        active: Option<Active>,
+    ) -> Result<ActiveSnapshot, Error> {
+        let active = active.ok_or(Error::PolicyNotActive)?;
+        let read = match self.compiled.known(active.digest) {
+            Some(known) => known,
+            None => {
+                let tenant = tenant.clone();
+                let stored = blocking(&self.store, move |store| {
+                    store.snapshot(&tenant, active.digest)
+                });
+                let stored = stored.await?.ok_or(StoreError::Corrupt)?;
+                self.compiled.read(stored.bytes)?
+            }
+        };
         Ok(ActiveSnapshot {
-            read: self.compiled.read(stored.bytes)?,
+            read,
             version: active.version,
         })
     }

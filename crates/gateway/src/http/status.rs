@@ -6,7 +6,7 @@ use tonic::Code;
 use crate::error::Told;
 
 /// Codes that say more than their gRPC code does.
-const FINER: [(&str, StatusCode); 15] = [
+const FINER: [(&str, StatusCode); 16] = [
     ("METHOD_NOT_ALLOWED", StatusCode::METHOD_NOT_ALLOWED),
     ("NOT_ACCEPTABLE", StatusCode::NOT_ACCEPTABLE),
     ("DOCUMENT_TOO_LARGE", StatusCode::PAYLOAD_TOO_LARGE),
@@ -25,6 +25,7 @@ const FINER: [(&str, StatusCode); 15] = [
     // What stands in the way is the state of the object itself, and not a component that is away.
     ("BUNDLE_REPLAY", StatusCode::CONFLICT),
     ("BUNDLE_NOT_REDEEMED", StatusCode::CONFLICT),
+    ("IDEMPOTENCY_KEY_TOO_OLD", StatusCode::CONFLICT),
     ("BUNDLE_EXPIRED", StatusCode::GONE),
     ("BUNDLE_REVOKED", StatusCode::GONE),
     ("EXCHANGE_EXPIRED", StatusCode::GONE),

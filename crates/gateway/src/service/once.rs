@@ -242,6 +242,7 @@ fn did_nothing(error: &Error) -> bool {
         | Error::Field { .. }
         | Error::InvalidIdempotencyKey
         | Error::IdempotencyConflict
+        | Error::IdempotencyKeyTooOld
         | Error::RequestNotFound
         | Error::ReceiptNotFound
         | Error::InProgress(_)

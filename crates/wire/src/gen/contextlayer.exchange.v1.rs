@@ -387,7 +387,8 @@ pub mod exchange_service_client {
         /// - ALREADY_EXISTS: `REQUEST_ID_CONFLICT`, when the id belongs to another request
         /// - ALREADY_EXISTS: `IDEMPOTENCY_CONFLICT`, when the key was used with other bytes
         /// - ABORTED: `REQUEST_IN_PROGRESS` with `RetryInfo`, when the first call with this key runs
-        /// - FAILED_PRECONDITION: `POLICY_NOT_ACTIVE`, when the tenant has no active policy snapshot
+        /// - FAILED_PRECONDITION: `POLICY_NOT_ACTIVE`, when the tenant has no active policy snapshot;
+        ///   `IDEMPOTENCY_KEY_TOO_OLD`, when what the key was used for is forgotten
         pub async fn submit_request(
             &mut self,
             request: impl tonic::IntoRequest<super::SubmitRequestRequest>,
@@ -621,7 +622,8 @@ pub mod exchange_service_server {
         /// - ALREADY_EXISTS: `REQUEST_ID_CONFLICT`, when the id belongs to another request
         /// - ALREADY_EXISTS: `IDEMPOTENCY_CONFLICT`, when the key was used with other bytes
         /// - ABORTED: `REQUEST_IN_PROGRESS` with `RetryInfo`, when the first call with this key runs
-        /// - FAILED_PRECONDITION: `POLICY_NOT_ACTIVE`, when the tenant has no active policy snapshot
+        /// - FAILED_PRECONDITION: `POLICY_NOT_ACTIVE`, when the tenant has no active policy snapshot;
+        ///   `IDEMPOTENCY_KEY_TOO_OLD`, when what the key was used for is forgotten
         async fn submit_request(
             &self,
             request: tonic::Request<super::SubmitRequestRequest>,
