@@ -1,6 +1,7 @@
 //! What the engine decides, without IO: values and `now` in, decisions and documents out.
 
 pub mod answer;
+pub mod concealed;
 pub mod difference;
 pub mod evaluation;
 pub mod evidence;
@@ -10,6 +11,8 @@ pub mod grant;
 pub mod item;
 pub mod keys;
 pub use cl_model::operation;
+pub mod rates;
 mod reasons;
 pub mod request;
+pub mod signals;
 pub mod state;

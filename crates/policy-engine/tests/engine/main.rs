@@ -8,6 +8,8 @@
 )]
 
 mod activations;
+mod ages;
+mod anomalies;
 mod answers;
 mod callers;
 mod cedar;
@@ -23,9 +25,11 @@ mod people;
 mod pki;
 mod privacy;
 mod process;
+mod rates;
 mod receipt_store;
 mod requests;
 mod revoking;
+mod shadow;
 mod snapshots;
 mod store;
 mod support;
