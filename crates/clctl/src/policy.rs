@@ -1,8 +1,10 @@
 //! Policy snapshots: as the operator, and offline.
 
 mod diff;
+mod difference;
 mod examined;
 mod offline;
+mod settings;
 
 use std::path::{Path, PathBuf};
 
@@ -25,6 +27,7 @@ use crate::processes::POLICY_ENGINE;
 use crate::session::Session;
 
 use self::examined::Which;
+use self::settings::{AnomalyCommand, ShadowCommand};
 
 const PAGE_SIZE: u32 = 1000;
 
@@ -90,6 +93,12 @@ pub(crate) enum PolicyCommand {
         #[command(flatten)]
         which: Which,
     },
+    /// A snapshot that is evaluated beside the active one, and changes no answer.
+    #[command(subcommand)]
+    Shadow(ShadowCommand),
+    /// Anomaly states of requesters.
+    #[command(subcommand)]
+    Anomaly(AnomalyCommand),
     /// Lists the snapshots of a tenant, newest first.
     List {
         /// The tenant.
@@ -135,6 +144,8 @@ pub(crate) async fn run(command: PolicyCommand, session: &Session) -> Result<(),
             all: _,
             which,
         } => examined::replay(session, decision, &which).await,
+        PolicyCommand::Shadow(command) => settings::shadow(command, session).await,
+        PolicyCommand::Anomaly(command) => settings::anomaly(command, session).await,
         PolicyCommand::List { tenant } => list(session, tenant).await,
         PolicyCommand::Activate {
             digest,

@@ -133,6 +133,10 @@ pub(crate) static POLICY_ENGINE: Process = Process {
         "policy.confirm_credential",
         "policy.revoke_credential",
         "policy.revoke_grant",
+        "policy.set_anomaly",
+        "policy.clear_anomaly",
+        "policy.set_shadow",
+        "policy.clear_shadow",
     ],
     consumer_receipts: &[],
     settings: |wiring| {

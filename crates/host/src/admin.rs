@@ -4,6 +4,7 @@
 //! Kubernetes' gRPC probes want it, and `/livez`, `/readyz`, `/metrics` over HTTP/1.1 or HTTP/2.
 //! Bind it to loopback or to the pod's address only: it has no authentication and no private data.
 
+use std::fmt;
 use std::sync::Arc;
 
 use axum::Router;
@@ -69,8 +70,26 @@ impl Health {
     }
 }
 
+/// What a process says about itself beside whether it wants calls: one line without private data,
+/// made anew for each probe of `/readyz`.
+#[derive(Clone)]
+pub struct Detail(Arc<dyn Fn() -> String + Send + Sync>);
+
+impl Detail {
+    /// A line that `say` makes.
+    pub fn new(say: impl Fn() -> String + Send + Sync + 'static) -> Self {
+        Self(Arc::new(say))
+    }
+}
+
+impl fmt::Debug for Detail {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Detail(..)")
+    }
+}
+
 /// Everything that the admin port serves.
-pub fn routes(health: Health, telemetry: Telemetry) -> Routes {
+pub fn routes(health: Health, detail: Option<Detail>, telemetry: Telemetry) -> Routes {
     let grpc = HealthServer::new(HealthService::from_health_reporter(health.reporter.clone()));
     Routes::new(grpc)
         .into_axum_router()
@@ -78,7 +97,7 @@ pub fn routes(health: Health, telemetry: Telemetry) -> Routes {
             Router::new()
                 .route("/livez", get(async || "ok\n"))
                 .route("/readyz", get(readyz))
-                .with_state(health),
+                .with_state((health, detail)),
         )
         .merge(
             Router::new()
@@ -88,12 +107,14 @@ pub fn routes(health: Health, telemetry: Telemetry) -> Routes {
         .into()
 }
 
-async fn readyz(State(health): State<Health>) -> impl IntoResponse {
-    if health.is_serving() {
-        (StatusCode::OK, "ok\n")
+async fn readyz(State((health, detail)): State<(Health, Option<Detail>)>) -> impl IntoResponse {
+    let (status, word) = if health.is_serving() {
+        (StatusCode::OK, "ok")
     } else {
-        (StatusCode::SERVICE_UNAVAILABLE, "not serving\n")
-    }
+        (StatusCode::SERVICE_UNAVAILABLE, "not serving")
+    };
+    let detail = detail.map_or_else(String::new, |Detail(say)| format!("{}\n", say()));
+    (status, format!("{word}\n{detail}"))
 }
 
 async fn metrics(State(telemetry): State<Telemetry>) -> impl IntoResponse {

@@ -20,6 +20,7 @@ pub use self::serve::{Ended, Listeners, ServeError, Server, Timings};
 pub use self::shutdown::{EndOnShutdown, Shutdown, Tasks};
 pub use self::signals::{SignalSender, Signals};
 use crate::accept::ConnectionLimits;
+use crate::admin::Detail;
 use crate::callers::CallerTable;
 use crate::client::{ClientLimits, PeerChannel, Target};
 use crate::clock::{Clock, SystemClock};
@@ -97,6 +98,8 @@ pub struct App {
     /// How callers of plain HTTP are told that a call ran into its deadline or broke; without it
     /// they get a gRPC status too.
     pub plain_http: Option<PlainHttp>,
+    /// What probes of readiness are told beside the answer.
+    pub detail: Option<Detail>,
 }
 
 impl App {
@@ -107,6 +110,7 @@ impl App {
             callers,
             limits: ConnectionLimits::default(),
             plain_http: None,
+            detail: None,
         }
     }
 }

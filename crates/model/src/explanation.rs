@@ -31,7 +31,7 @@ impl Word {
 }
 
 /// The operations of this deployment: what "set out to" do means, and what "did".
-const KNOWN: [(&str, &str, &str); 25] = [
+const KNOWN: [(&str, &str, &str); 29] = [
     (
         "vault.capture",
         "take source events into the vault",
@@ -121,6 +121,26 @@ const KNOWN: [(&str, &str, &str); 25] = [
         "policy.revoke_grant",
         "take back what a decision granted, as a person asked",
         "took back what a decision granted, as a person asked",
+    ),
+    (
+        "policy.set_anomaly",
+        "set the anomaly state of a requester",
+        "set the anomaly state of a requester",
+    ),
+    (
+        "policy.clear_anomaly",
+        "clear the anomaly state of a requester",
+        "cleared the anomaly state of a requester",
+    ),
+    (
+        "policy.set_shadow",
+        "have a policy snapshot evaluated beside the active one",
+        "had a policy snapshot evaluated beside the active one",
+    ),
+    (
+        "policy.clear_shadow",
+        "end the evaluation of a policy snapshot beside the active one",
+        "ended the evaluation of a policy snapshot beside the active one",
     ),
     (
         "bundle.issue",

@@ -20,13 +20,14 @@ pub use self::approval::{
     Approval, ApprovalRule, ApprovedScope, PresentedApproval, VerifierOutcome,
 };
 pub use self::asked::Asked;
-pub use self::cedar::{CedarDocument, CedarForm, EntityData, EntityName};
+pub use self::cedar::{CedarDocument, CedarForm, EntityData, EntityName, NORMAL_ANOMALY_STATE};
 pub use self::evaluate::{Evaluation, Outcome};
 pub use self::list::ListPolicy;
 pub use self::listed::ListedPolicy;
 pub use self::question::{Answer, Question, Scope};
 pub use self::registry::{
-    Approver, Assurance, RegisteredClient, RegisteredPredicate, RequestLimits, ResolveLimits,
+    Approver, Assurance, RateBy, RegisteredClient, RegisteredPredicate, RequestLimits, RequestRate,
+    ResolveLimits,
 };
 pub use self::requested::Treatment;
 pub use self::ruling::{Access, ItemRuling, Limits, Part, Policy, Ruling, Terms};

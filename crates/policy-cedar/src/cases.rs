@@ -10,7 +10,7 @@ use cl_model::policy::{
     ApprovalRule, Asked, Assurance, Evaluation, Policy, Preflight, PresentedApproval, Question,
     Ruling, Terms, VerifierOutcome,
 };
-use cl_model::scalar::PolicyName;
+use cl_model::scalar::{Name, PolicyName};
 use cl_model::time::UnixTime;
 use serde_json::{Map, Value, json};
 
@@ -42,6 +42,8 @@ struct Case {
     request: Value,
     assurance: Assurance,
     has_receipt_store: bool,
+    /// What an operator has set for the requester.
+    anomaly: Option<Name>,
     approval: Option<Value>,
     expect: Expectation,
 }
@@ -138,7 +140,10 @@ impl Case {
             self.now,
         );
         let asked = Asked::of(&request).map_err(|_| refuse("a request that can be evaluated"))?;
-        let asked = asked.denied_for(denials).with_assurance(self.assurance);
+        let asked = asked
+            .denied_for(denials)
+            .with_assurance(self.assurance)
+            .with_anomaly(self.anomaly.clone());
         let approval = self.approval(&asked, snapshot);
         let record = Evaluation {
             request: &asked,

@@ -169,7 +169,14 @@ impl<'a> Named<'a> {
                 "rate_limited",
                 RestrictedExpression::new_bool(policy.form().is_rate_limited()),
             ),
-            ("anomaly_state", text(policy.form().anomaly_state())),
+            (
+                "anomaly_state",
+                text(
+                    question
+                        .anomaly_state()
+                        .unwrap_or(policy.form().anomaly_state()),
+                ),
+            ),
             (
                 "now",
                 RestrictedExpression::new_datetime(question.now().to_string()),

@@ -2,6 +2,7 @@
 
 pub mod answer;
 pub mod challenge;
+pub mod concealed;
 pub mod difference;
 pub mod evaluation;
 pub mod evidence;
@@ -12,6 +13,8 @@ pub mod item;
 pub mod keys;
 pub use cl_model::operation;
 pub mod open_answers;
+pub mod rates;
 mod reasons;
 pub mod request;
+pub mod signals;
 pub mod state;

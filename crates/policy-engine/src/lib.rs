@@ -41,6 +41,7 @@
 
 #![deny(missing_docs)]
 
+mod ages;
 mod compiled;
 pub mod config;
 pub mod core;
@@ -54,8 +55,10 @@ pub mod people;
 pub mod receipts;
 mod revoking;
 mod service;
+mod shadowing;
 pub mod store;
 mod sweep;
+mod turns;
 mod watching;
 
 use std::sync::Arc;
@@ -74,6 +77,7 @@ use cl_wire::policy::v1::policy_service_server::PolicyServiceServer;
 use opentelemetry::metrics::Meter;
 use tonic::service::Routes;
 
+use crate::ages::Ages;
 use crate::core::grant::Audiences;
 use crate::core::keys::Keys;
 use crate::grpc::{AdminRpc, ApprovalRpc, ApproverAdminRpc, PolicyRpc};
@@ -84,6 +88,7 @@ use crate::people::PeopleSettings;
 use crate::receipts::Receipts;
 use crate::revoking::Revoking;
 use crate::service::PolicyEngine;
+use crate::shadowing::Shadowing;
 use crate::store::Store;
 use crate::sweep::Sweep;
 use crate::watching::Changes;
@@ -115,6 +120,12 @@ const CALLERS: [(&str, &[&str], &[&str]); 4] = [
             "ListRecordedDecisions",
             "ExplainDecision",
             "SimulateSnapshot",
+            "SetShadow",
+            "ClearShadow",
+            "GetShadow",
+            "SetAnomalyState",
+            "ClearAnomalyState",
+            "ListAnomalyStates",
         ],
     ),
     (
@@ -164,7 +175,7 @@ pub struct Deps {
     /// How long a decision and its inputs are kept after the decision ended, and what an operation id
     /// was used for, in seconds.
     pub retention_seconds: u64,
-    /// Time between two looks for what has been kept long enough.
+    /// Time between two looks for what has been kept long enough, and at the ages of policies.
     pub sweep_interval: Duration,
     /// How far the clock may step ahead and be believed at once when something is forgotten.
     pub max_clock_step: Duration,
@@ -219,9 +230,17 @@ pub fn app(deps: Deps) -> Result<App, InvalidCallerTable> {
         let run = Arc::clone(revoking).run(deps.shutdown.clone());
         deps.tasks.spawn("revoking", run);
     }
-    let shutdown = deps.shutdown.clone();
-    let engine = PolicyEngine::new(deps, outbox, issuing, revoking, changes);
+    let ages = Ages::new(Arc::clone(&deps.store), Arc::clone(&deps.clock));
+    ages.observe(&deps.meter);
+    let run = Arc::clone(&ages).run(deps.sweep_interval, deps.shutdown.clone());
+    deps.tasks.spawn("ages", run);
+    let detail = ages.detail();
+    let (shutdown, tasks) = (deps.shutdown.clone(), deps.tasks.clone());
+    let (shadowing, stored) = Shadowing::new(&deps.meter);
+    let engine = PolicyEngine::new(deps, outbox, issuing, revoking, changes, shadowing, ages);
     let engine = Arc::new(engine);
+    let run = shadowing::run(Arc::clone(&engine), stored, shutdown.clone());
+    tasks.spawn("shadow", run);
     let policy = PolicyRpc::new(Arc::clone(&engine), shutdown);
     let approvers = ApproverAdminRpc::new(Arc::clone(&engine));
     let approvals = ApprovalRpc::new(Arc::clone(&engine));
@@ -229,5 +248,7 @@ pub fn app(deps: Deps) -> Result<App, InvalidCallerTable> {
         .add_service(PolicyAdminServiceServer::new(AdminRpc::new(engine)))
         .add_service(ApproverAdminServiceServer::new(approvers))
         .add_service(ApprovalServiceServer::new(approvals));
-    Ok(App::new(routes, Callers::Table(table)))
+    let mut app = App::new(routes, Callers::Table(table));
+    app.detail = Some(detail);
+    Ok(app)
 }

@@ -1,6 +1,7 @@
 //! The engine's calls, in order: what is read, what is checked, what is stored, what is receipted.
 
 mod admin;
+mod anomalies;
 mod answers;
 mod approvers;
 mod deciding;
@@ -9,7 +10,9 @@ mod examining;
 mod opening;
 mod reading;
 mod revoking;
+mod shadow;
 mod sign_in;
+mod signals;
 
 use std::sync::Arc;
 
@@ -34,9 +37,12 @@ pub(crate) use self::enrolment::OpenEnrolment;
 pub(crate) use self::examining::{DecisionRange, Explained, PlaceOfDecision, Recorded, Simulated};
 pub(crate) use self::opening::{AnsweredScope, OpenAnswer};
 pub(crate) use self::reading::{ItemState, PlaceOfSubject, Shown, ShownDecision, Summary};
+pub(crate) use self::shadow::ShadowStatus;
 pub(crate) use self::sign_in::{OpenCeremony, SignedIn};
 use crate::Deps;
+use crate::ages::Ages;
 use crate::compiled::CompiledSnapshots;
+use crate::core::evaluation::Decided;
 use crate::core::evidence::{Evidence, Operation};
 use crate::core::facts::Facts;
 use crate::core::grant::Audiences;
@@ -50,9 +56,12 @@ use crate::outbox::Outbox;
 use crate::people::PeopleSettings;
 use crate::receipts::Receipts;
 use crate::revoking::Revoking;
+use crate::shadowing::Shadowing;
+use crate::store::settings::Shadow;
 use crate::store::{
     Active, Conclusion, OutboxEntry, RequestKey, Store, StoreError, StoredRequest, Use, blocking,
 };
+use crate::turns::Turns;
 use crate::watching::{Changes, Watcher};
 
 /// How often a call reads again after somebody else was first.
@@ -76,6 +85,9 @@ pub(crate) struct PolicyEngine {
     decisions: Counter<u64>,
     answers: Counter<u64>,
     compiled: CompiledSnapshots,
+    shadowing: Shadowing,
+    ages: Arc<Ages>,
+    turns: Turns,
 }
 
 /// A request to decide.
@@ -139,6 +151,8 @@ impl PolicyEngine {
         issuing: Option<Arc<Issuing>>,
         revoking: Option<Arc<Revoking>>,
         changes: Arc<Changes>,
+        shadowing: Shadowing,
+        ages: Arc<Ages>,
     ) -> Self {
         Self {
             store: deps.store,
@@ -160,6 +174,9 @@ impl PolicyEngine {
                 .with_description("Answers of people, by how they ended.")
                 .build(),
             compiled: CompiledSnapshots::new(),
+            shadowing,
+            ages,
+            turns: Turns::new(),
             decisions: deps
                 .meter
                 .u64_counter("policy_decisions")
@@ -239,7 +256,10 @@ impl PolicyEngine {
         let active = self.snapshot_of(&submission.tenant, before.active).await?;
         self.preflight(&submission.tenant, Operation::Decide)
             .await?;
+        let turn = self.turn(submission, &active).await;
+        let told = self.told_anew(submission, &active).await?;
         let deciding = Deciding {
+            told: &told,
             key,
             request: &submission.request,
             facts: &submission.facts,
@@ -263,8 +283,9 @@ impl PolicyEngine {
         // The commit point. A crash before it leaves nothing, a crash after it leaves an outbox
         // entry that the outbox settles.
         blocking(&self.store, move |store| store.record(&new)).await?;
+        drop(turn);
         self.changes.announce(&submission.key());
-        self.count(decided.state());
+        self.count(&submission.tenant, &decided, told.shadow.as_ref());
         self.outbox.deliver(entry).await?;
         // What was stored a moment ago, not what may have taken its place since.
         Ok(status)
@@ -310,9 +331,13 @@ impl PolicyEngine {
         })
     }
 
-    fn count(&self, outcome: DecisionState) {
-        let outcome = KeyValue::new("decision", outcome.as_str());
+    /// Counts a decision that is stored, and has a shadow look at it if there is one.
+    fn count(&self, tenant: &TenantName, decided: &Decided, shadow: Option<&Shadow>) {
+        let outcome = KeyValue::new("decision", decided.state().as_str());
         self.decisions.add(1, &[outcome]);
+        if let Some(shadow) = shadow {
+            self.shadowing.look(tenant, &decided.decision.id, shadow);
+        }
     }
 
     /// Refuses a request that may have been decided and forgotten, so that none is decided twice.

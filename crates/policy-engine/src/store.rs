@@ -4,7 +4,10 @@ mod kept;
 mod kv;
 mod kv_reading;
 pub mod people;
+mod rates_kv;
 mod records;
+pub mod settings;
+mod settings_kv;
 
 use std::sync::Arc;
 
@@ -17,9 +20,12 @@ use cl_model::urn::{BundleId, RequestId};
 
 pub use self::kv::KvStore;
 use self::people::{Approvals, Credentials, History, Pending, Queued};
+use self::settings::Settings;
 use crate::core::facts::Facts;
 use crate::core::grant::SignedGrant;
 use crate::core::operation::{OperationId, TenantName};
+use crate::core::rates::Counter;
+use crate::core::signals::Signals;
 use crate::core::state::Standing;
 
 /// The port to the engine's own state. Calls block; see [`blocking`].
@@ -35,7 +41,7 @@ use crate::core::state::Standing;
 /// [`StoreError::Unavailable`] the batch is stored whole or not at all, and a repeat finds out.
 ///
 /// **What if absent?** `Ok(None)`.
-pub trait Store: Approvals + Credentials + History {
+pub trait Store: Approvals + Credentials + History + Settings {
     /// The tenant's active snapshot, by name.
     fn active(&self, tenant: &TenantName) -> Result<Option<Active>, StoreError>;
 
@@ -79,6 +85,13 @@ pub trait Store: Approvals + Credentials + History {
 
     /// Stores a decision with its request, grant, operation and outbox entry.
     fn record(&self, new: &NewDecision) -> Result<(), StoreError>;
+
+    /// What counters of a tenant have counted, in the same order.
+    fn counted(
+        &self,
+        tenant: &TenantName,
+        counters: &[Counter],
+    ) -> Result<Vec<Counted>, StoreError>;
 
     /// Stores how issuing for a request ended, and forgets that it is outstanding.
     fn conclude(
@@ -257,6 +270,26 @@ pub struct StoredRequest {
     pub version: Version,
 }
 
+/// What the signals of a decision were read from. The decision is stored only if that is still so.
+#[derive(Clone, Default)]
+pub struct Heard {
+    /// The counters that it counts in.
+    pub counts: Vec<Counted>,
+    /// Which writing of the requester's anomaly state was read; none if there was none.
+    pub anomaly: Option<Version>,
+}
+
+/// What a counter has counted.
+#[derive(Clone, Copy)]
+pub struct Counted {
+    /// The counter.
+    pub counter: Counter,
+    /// So many.
+    pub count: u64,
+    /// Which writing was read; none if nothing was counted yet.
+    pub version: Option<Version>,
+}
+
 /// How issuing for a request ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Conclusion {
@@ -285,6 +318,8 @@ pub struct RecordedDecision {
     pub snapshot: Digest,
     /// What the receipt preflight found.
     pub preflight: Preflight,
+    /// What was so beside request and snapshot.
+    pub signals: Signals,
     /// The time of evaluation.
     pub now: UnixTime,
     /// The decision's bytes.
@@ -309,6 +344,8 @@ pub struct NewDecision {
     pub subject: Reference,
     /// What waits for an answer, if it asks for an approval.
     pub pending: Option<Pending>,
+    /// What its signals were read from.
+    pub heard: Heard,
     /// The active snapshot, as read.
     pub active: Version,
     /// The request that it replaces, as read.

@@ -16,10 +16,11 @@ use serde_json::{Value, json};
 use tonic::Status;
 
 use super::diff::SnapshotDiff;
+use super::difference::{self, difference_json};
 use super::{MALFORMED, offline, time};
 use crate::cli::tenant;
 use crate::error::Error;
-use crate::output::{self, printable};
+use crate::output::printable;
 use crate::peers::{self, PolicyAdmin};
 use crate::processes::POLICY_ENGINE;
 use crate::receipts::moment;
@@ -63,7 +64,7 @@ impl Which {
     }
 }
 
-fn refused(status: &Status) -> Error {
+pub(super) fn refused(status: &Status) -> Error {
     Error::of_status(POLICY_ENGINE.name, status)
 }
 
@@ -220,51 +221,8 @@ pub(super) async fn simulate(
     })
 }
 
-fn difference_json(difference: &DecisionDifference) -> Value {
-    json!({
-        "decision_ref": difference.decision_ref,
-        "decided_at": time(difference.decided_at.as_ref()),
-        "recorded_decision": difference.recorded_decision,
-        "other_decision": difference.other_decision,
-        "gained_selectors": difference.gained_selectors,
-        "lost_selectors": difference.lost_selectors,
-        "gained_actions": difference.gained_actions,
-        "lost_actions": difference.lost_actions,
-        "changed_members": difference.changed_members,
-    })
-}
-
 fn differences_text(evaluated: usize, differences: &[DecisionDifference]) -> String {
-    let rows: Vec<_> = differences
-        .iter()
-        .map(|difference| {
-            let signed = |sign: &'static str, names: &[String]| {
-                names
-                    .iter()
-                    .map(|name| format!("{sign}{name}"))
-                    .collect::<Vec<_>>()
-            };
-            let mut changes = signed("+", &difference.gained_selectors);
-            changes.extend(signed("+", &difference.gained_actions));
-            changes.extend(signed("-", &difference.lost_selectors));
-            changes.extend(signed("-", &difference.lost_actions));
-            changes.extend(signed("~", &difference.changed_members));
-            let other = match difference.other_decision.as_str() {
-                "" => "refused",
-                other => other,
-            };
-            [
-                difference.decision_ref.clone(),
-                difference.recorded_decision.clone(),
-                other.to_owned(),
-                changes.join(" "),
-            ]
-        })
-        .collect();
-    let mut text = String::new();
-    if !rows.is_empty() {
-        text = output::table(["DECISION", "RECORDED", "WOULD BE", "CHANGES"], &rows);
-    }
+    let mut text = difference::table(differences);
     let _written = writeln!(
         text,
         "{} of {evaluated} recorded decisions would be different",

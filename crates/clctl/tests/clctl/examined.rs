@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::support::TestHome;
+use crate::support::{TestHome, until};
 
 /// The first policy under another version, changed.
 fn changed(home: &TestHome, version: &str, change: impl Fn(&mut Value)) -> String {
@@ -96,4 +96,56 @@ fn files_are_compared_without_any_process() {
     let broken = home.write("broken.json", "{}");
     let refused = home.failure(&["policy", "diff", &one, &broken]);
     assert_eq!(refused, (1, "INVALID_POLICY".to_owned()));
+}
+
+#[test]
+fn a_shadow_watches_and_a_requester_is_watched() {
+    let home = TestHome::new();
+    let _up = home.up();
+    let none = json!({"shadow": null});
+    assert_eq!(home.json(&["policy", "shadow", "show"]), none);
+    let stricter = changed(&home, "stricter", |snapshot| {
+        snapshot["policy"]["allowed_selectors"] = json!(["requested_delivery_date"]);
+    });
+    let digest = home.json(&["policy", "put", &stricter])["digest"].clone();
+    let digest = digest.as_str().unwrap();
+    let set = home.json(&["policy", "shadow", "set", digest]);
+    assert_eq!(set["shadow"]["version"], "stricter");
+    let file = home.example("request");
+    let asked = home.json(&["request", &file]);
+    let seen = until("difference", || {
+        let shown = home.json(&["policy", "shadow", "show"]);
+        (shown["shadow"]["different"] == 1).then_some(shown)
+    });
+    let difference = &seen["shadow"]["differences"][0];
+    assert_eq!(difference["decision_ref"], asked["decision"]["id"]);
+    let text = home.ok(&["policy", "shadow", "show"]);
+    assert!(
+        text.contains("1 of 1 decisions would be different"),
+        "{text}"
+    );
+    assert!(text.contains("-requesting_stakeholder"), "{text}");
+    assert_eq!(home.json(&["policy", "shadow", "clear"]), none);
+    let unknown = format!("sha256:{}", "0".repeat(64));
+    let refused = home.failure(&["policy", "shadow", "set", &unknown]);
+    assert_eq!(refused, (4, "SNAPSHOT_NOT_FOUND".to_owned()));
+
+    let requester = "urn:cl:agent:demo";
+    let set = home.json(&["policy", "anomaly", "set", requester, "elevated"]);
+    assert_eq!(set["anomaly_states"][0]["state"], "elevated");
+    let text = home.ok(&["policy", "anomaly", "list"]);
+    assert!(text.contains(requester), "{text}");
+    let denied = home.json(&["request", &file]);
+    assert_eq!(denied["decision"]["decision"], "deny");
+    let reasons = denied["decision"]["reason_codes"].as_array().unwrap();
+    assert!(reasons.contains(&json!("ANOMALY_STATE_BLOCKED")));
+    home.ok(&["policy", "anomaly", "clear", requester]);
+    let listed = home.json(&["policy", "anomaly", "list"]);
+    assert_eq!(listed, json!({"anomaly_states": []}));
+    let allowed = home.json(&["request", &file]);
+    assert_eq!(allowed["decision"]["decision"], "allow_with_reductions");
+    let refused = home.failure(&["policy", "anomaly", "set", requester, "normal"]);
+    assert_eq!(refused, (1, "INVALID_FIELD".to_owned()));
+    let verified = home.json(&["receipts", "list", "--operation=policy.set_anomaly"]);
+    assert_eq!(verified["total"], 1);
 }

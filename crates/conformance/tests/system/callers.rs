@@ -26,7 +26,7 @@ const IDENTITIES: [&str; 7] = [
 ];
 
 /// Where each package is served, and who may call its rpcs.
-const SERVED: [(&str, &str, &[&str]); 41] = [
+const SERVED: [(&str, &str, &[&str]); 47] = [
     (
         "policy.v1.PolicyService/SubmitRequest",
         POLICY_ENGINE,
@@ -169,6 +169,36 @@ const SERVED: [(&str, &str, &[&str]); 41] = [
     ),
     (
         "policy.v1.PolicyAdminService/SimulateSnapshot",
+        POLICY_ENGINE,
+        &["operator"],
+    ),
+    (
+        "policy.v1.PolicyAdminService/SetShadow",
+        POLICY_ENGINE,
+        &["operator"],
+    ),
+    (
+        "policy.v1.PolicyAdminService/ClearShadow",
+        POLICY_ENGINE,
+        &["operator"],
+    ),
+    (
+        "policy.v1.PolicyAdminService/GetShadow",
+        POLICY_ENGINE,
+        &["operator"],
+    ),
+    (
+        "policy.v1.PolicyAdminService/SetAnomalyState",
+        POLICY_ENGINE,
+        &["operator"],
+    ),
+    (
+        "policy.v1.PolicyAdminService/ClearAnomalyState",
+        POLICY_ENGINE,
+        &["operator"],
+    ),
+    (
+        "policy.v1.PolicyAdminService/ListAnomalyStates",
         POLICY_ENGINE,
         &["operator"],
     ),

@@ -117,7 +117,13 @@ impl Server {
         let (main_addr, admin_addr) = (main.local_addr()?, admin.local_addr()?);
         observe(&self.telemetry.meter(), &self.credentials);
         let health = Health::new(service_names(&self.app.callers)).await;
-        let admin = Admin::start(admin, health.clone(), &self.telemetry, &self.tasks);
+        let admin = Admin::start(
+            admin,
+            health.clone(),
+            &self.app,
+            &self.telemetry,
+            &self.tasks,
+        );
         self.start_tasks(main);
 
         health.set(true).await;
@@ -235,13 +241,19 @@ struct Admin {
 }
 
 impl Admin {
-    fn start(listener: TcpListener, health: Health, telemetry: &Telemetry, tasks: &Tasks) -> Self {
+    fn start(
+        listener: TcpListener,
+        health: Health,
+        app: &App,
+        telemetry: &Telemetry,
+        tasks: &Tasks,
+    ) -> Self {
         let ending = Ending::default();
         let limits = ConnectionLimits {
             max_connections: MAX_ADMIN_CONNECTIONS,
             ..ConnectionLimits::default()
         };
-        let routes = admin::routes(health, telemetry.clone());
+        let routes = admin::routes(health, app.detail.clone(), telemetry.clone());
         let serving = Acceptor::plain_text(limits, ending.clone()).serve(listener, routes);
         Self {
             ending,

@@ -10,7 +10,7 @@ use crate::object::{ContextRequest, ProtocolObject};
 use crate::opaque::opaque_debug;
 use crate::part::{ReceiptRequirement, SPEC_VERSION, Task};
 use crate::refusal::{Code, Place, Refusal};
-use crate::scalar::{MAX_RETENTION_SECONDS, Text};
+use crate::scalar::{MAX_RETENTION_SECONDS, Name, Text};
 use crate::time::UnixTime;
 use crate::urn::RequestId;
 
@@ -42,6 +42,7 @@ pub struct Asked {
     pub(super) expires_at: Option<UnixTime>,
     pub(super) denials: Vec<&'static str>,
     pub(super) assurance: Option<Assurance>,
+    pub(super) anomaly: Option<Name>,
 }
 
 /// A requester with a principal.
@@ -103,6 +104,7 @@ impl Asked {
                 .and_then(UnixTime::parse),
             denials: Vec::new(),
             assurance: None,
+            anomaly: None,
         })
     }
 
@@ -127,6 +129,14 @@ impl Asked {
     #[must_use]
     pub const fn with_assurance(mut self, assurance: Assurance) -> Self {
         self.assurance = Some(assurance);
+        self
+    }
+
+    /// Says which anomaly state the host has of the requester, if it has one. It takes the place of
+    /// the policy's own.
+    #[must_use]
+    pub fn with_anomaly(mut self, state: Option<Name>) -> Self {
+        self.anomaly = state;
         self
     }
 

@@ -17,7 +17,9 @@ const MAX_MEMBERS: usize = 256;
 const MAX_TTL_SECONDS: i64 = 9_007_199_254_740_991;
 const DEFAULT_TTL_SECONDS: u64 = 300;
 const DEFAULT_ISSUER: &str = "urn:cl:policy-engine:local";
-const NORMAL: &str = "normal";
+
+/// The anomaly state of whoever has none.
+pub const NORMAL_ANOMALY_STATE: &str = "normal";
 
 object! {
     /// The name of an entity.
@@ -148,7 +150,7 @@ impl CedarForm {
         self.document
             .anomaly_state
             .as_ref()
-            .map_or(NORMAL, Name::as_str)
+            .map_or(NORMAL_ANOMALY_STATE, Name::as_str)
     }
 }
 

@@ -121,7 +121,10 @@ impl ListPolicy {
             ),
             (Part::Task, self.tasks.contains(question.task_kind())),
             (Part::Rate, !self.is_rate_limited),
-            (Part::Anomaly, !self.is_anomalous),
+            (
+                Part::Anomaly,
+                !self.is_anomalous && question.anomaly_state().is_none(),
+            ),
         ];
         let refused = parts.into_iter().filter(|(_, is_allowed)| !is_allowed);
         refused.map(|(part, _)| part).collect()

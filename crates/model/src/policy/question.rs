@@ -4,6 +4,7 @@ use super::approval::ApprovedScope;
 use super::asked::Asked;
 use super::{Assurance, Preflight};
 use crate::part::{ReceiptLevel, ReceiptRequirement};
+use crate::scalar::Name;
 use crate::time::UnixTime;
 
 /// A kind of requested scope.
@@ -57,6 +58,11 @@ impl<'a> Question<'a> {
     /// How surely its credential stands for it; the lowest if nobody said.
     pub fn assurance(&self) -> Assurance {
         self.asked.assurance.unwrap_or(Assurance::Low)
+    }
+
+    /// The anomaly state that the host has of the requester, if it has one.
+    pub fn anomaly_state(&self) -> Option<&'a str> {
+        self.asked.anomaly.as_ref().map(Name::as_str)
     }
 
     /// Whose context is asked for.

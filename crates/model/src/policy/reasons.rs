@@ -6,6 +6,9 @@ use super::ruling::{Part, Ruling};
 use crate::object::PreflightStatus;
 use crate::purpose::PurposeCode;
 
+/// The reason of a requester that asks too often. The host may have said so before the policy does.
+const RATE_LIMIT_EXCEEDED: &str = "RATE_LIMIT_EXCEEDED";
+
 /// The reasons that deny whatever is asked for, in the order in which they are recorded.
 pub(super) fn hard_reasons(evaluation: &Evaluation<'_>, ruling: &Ruling) -> Vec<&'static str> {
     let request = evaluation.request;
@@ -32,7 +35,10 @@ pub(super) fn hard_reasons(evaluation: &Evaluation<'_>, ruling: &Ruling) -> Vec<
                 request.retention_mode != evaluation.terms().retention_mode.as_str(),
                 "RETENTION_MODE_NOT_ALLOWED",
             ),
-            (ruling.refuses(Part::Rate), "RATE_LIMIT_EXCEEDED"),
+            (
+                ruling.refuses(Part::Rate) && !request.denials.contains(&RATE_LIMIT_EXCEEDED),
+                RATE_LIMIT_EXCEEDED,
+            ),
             (ruling.refuses(Part::Anomaly), "ANOMALY_STATE_BLOCKED"),
             (request.selectors.is_empty(), "SELECTORS_EMPTY"),
             (request.actions.is_empty(), "ACTIONS_EMPTY"),

@@ -2,7 +2,7 @@
 
 use crate::grant::ProjectionStep;
 use crate::json::read::{choice, object};
-use crate::list::UniqueList;
+use crate::list::{List, UniqueList};
 use crate::object::ClaimStatus;
 use crate::part::{Label, Trust};
 use crate::scalar::{Bounded, Confidence, Name, Reference};
@@ -65,8 +65,40 @@ object! {
     }
 }
 
+choice! {
+    /// What a rate counts apart, beside the requester.
+    pub enum RateBy {
+        /// Each subject for itself.
+        Subject = "subject",
+        /// Each purpose code for itself.
+        Purpose = "purpose",
+    }
+}
+
 object! {
-    /// Limits of a single request. What is missing does not limit.
+    /// How many requests of one requester are decided in one window of time.
+    pub struct RequestRate {
+        /// The most requests in a window.
+        max_requests: Bounded<1, 1_000_000>,
+        /// The length of a window, in seconds.
+        window_seconds: Bounded<1, 86_400>,
+        /// What is counted apart.
+        by: UniqueList<RateBy, 0, 2>,
+    }
+}
+
+impl RequestRate {
+    /// Whether two rates count the same requests.
+    pub(super) fn counts_as(&self, other: &Self) -> bool {
+        let is_by = |rate: &Self, by: RateBy| rate.by.contains(&by);
+        self.window_seconds == other.window_seconds
+            && is_by(self, RateBy::Subject) == is_by(other, RateBy::Subject)
+            && is_by(self, RateBy::Purpose) == is_by(other, RateBy::Purpose)
+    }
+}
+
+object! {
+    /// Limits of a single request, and of how many. What is missing does not limit.
     pub struct RequestLimits {
         /// The most selectors.
         max_selectors: Option<Bounded<1, 64>>,
@@ -76,5 +108,7 @@ object! {
         max_lifetime_seconds: Option<Bounded<1, 31_536_000>>,
         /// The lowest assurance of the requester's credential.
         min_assurance: Option<Assurance>,
+        /// How often a requester may ask; all of them hold.
+        rates: Option<List<RequestRate, 0, 8>>,
     }
 }

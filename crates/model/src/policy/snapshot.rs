@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::registry::{
-    Approver, RegisteredClient, RegisteredPredicate, RequestLimits, ResolveLimits,
+    Approver, RegisteredClient, RegisteredPredicate, RequestLimits, RequestRate, ResolveLimits,
 };
 use super::{CedarDocument, CedarForm, Limits, ListPolicy};
 use crate::digest::Digest;
@@ -189,6 +189,31 @@ impl Snapshot {
         &self.document.limits
     }
 
+    /// How often a requester may ask.
+    pub fn rates(&self) -> &[RequestRate] {
+        let rates = self.document.limits.rates.as_ref();
+        rates.map_or(&[], |rates| &rates[..])
+    }
+
+    /// Whether a requester asks too often, when so many requests were counted by each rate before.
+    pub fn is_over_rate(&self, counted: &[u64]) -> bool {
+        let mut rates = self.rates().iter().zip(counted);
+        rates.any(|(rate, counted)| *counted >= rate.max_requests.get().unsigned_abs())
+    }
+
+    /// What each rate would have counted where the rates of another snapshot counted this: as much
+    /// as the one that counts the same, and nothing if none does.
+    pub fn recounted(&self, other: &Self, counted: &[u64]) -> Vec<u64> {
+        let counted_as = |rate: &RequestRate| {
+            let mut others = other.rates().iter().zip(counted);
+            others.find_map(|(it, count)| it.counts_as(rate).then_some(*count))
+        };
+        let rates = self.rates().iter();
+        rates
+            .map(|rate| counted_as(rate).unwrap_or_default())
+            .collect()
+    }
+
     /// Who may approve for whom.
     pub fn approvers(&self) -> &[Approver] {
         &self.document.approvers
@@ -218,6 +243,13 @@ impl Snapshot {
             .all(|name| self.document.predicates.contains_key(name))
         {
             return Err(Refusal::at_member(Code::InvalidPolicy, "predicates"));
+        }
+        let rates = self.rates();
+        let is_repeated = |(index, rate): (usize, &RequestRate)| {
+            rates[..index].iter().any(|other| other.counts_as(rate))
+        };
+        if rates.iter().enumerate().any(is_repeated) {
+            return Err(Refusal::at_member(Code::InvalidPolicy, "limits"));
         }
         let mut clients = HashSet::new();
         for client in self.document.clients.iter() {
@@ -375,6 +407,16 @@ mod tests {
             }),
             ("INVALID_POLICY /limits", |it| {
                 it["limits"]["max_requests"] = json!(3);
+            }),
+            ("INVALID_POLICY /limits/rates/0/max_requests", |it| {
+                it["limits"]["rates"] =
+                    json!([{"max_requests": 0, "window_seconds": 60, "by": []}]);
+            }),
+            ("INVALID_POLICY /limits", |it| {
+                it["limits"]["rates"] = json!([
+                    {"max_requests": 1, "window_seconds": 60, "by": ["subject", "purpose"]},
+                    {"max_requests": 2, "window_seconds": 60, "by": ["purpose", "subject"]},
+                ]);
             }),
             ("RECIPIENT_KEY_UNSUPPORTED /recipient_keys", |it| {
                 it["recipient_keys"] = json!({"urn:model:a": "AAAA"});

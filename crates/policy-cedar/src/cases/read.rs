@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use cl_model::object::DecisionState;
 use cl_model::part::SPEC_VERSION;
 use cl_model::policy::Assurance;
+use cl_model::scalar::Name;
 use cl_model::time::UnixTime;
 use serde_json::{Map, Value, json};
 
@@ -61,6 +62,10 @@ impl Case {
                     flag.ok_or_else(|| invalid(place, "true or false"))
                 })?
                 .unwrap_or(true),
+            anomaly: members.optional("anomaly_state", |value, place| {
+                let state = value.as_str().and_then(Name::new);
+                state.ok_or_else(|| invalid(place, "a lowercase name"))
+            })?,
             approval: members.optional("approval", approval)?,
             expect: members.required("expect", Expectation::read)?,
         };

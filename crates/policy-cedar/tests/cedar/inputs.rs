@@ -92,6 +92,11 @@ const INPUTS: &[(&str, Change)] = &[
     ("context.anomaly_state == \"normal\"", |_, it, _| {
         it["cedar"]["anomaly_state"] = json!("elevated");
     }),
+    ("context.anomaly_state != \"elevated\"", |_, it, setting| {
+        // What the host has of the requester takes the place of what holds for everybody.
+        it["cedar"]["anomaly_state"] = json!("other");
+        setting.anomaly = Some("elevated");
+    }),
 ];
 
 fn is_granted(condition: &str, change: Option<Change>) -> bool {

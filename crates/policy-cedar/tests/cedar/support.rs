@@ -7,6 +7,7 @@ use cl_model::policy::{
     ApprovalRule, Asked, Assurance, Evaluation, Outcome, Preflight, PresentedApproval,
     VerifierOutcome,
 };
+use cl_model::scalar::Name;
 use cl_model::time::UnixTime;
 use cl_policy_cedar::{CompiledSnapshot, InvalidSnapshot};
 use serde_json::{Map, Value, json};
@@ -109,6 +110,8 @@ pub(crate) struct Setting {
     pub(crate) assurance: Assurance,
     pub(crate) preflight: Preflight,
     pub(crate) now: UnixTime,
+    /// The anomaly state that the host has of the requester.
+    pub(crate) anomaly: Option<&'static str>,
     /// Granted and declined scope of an approval that was authenticated.
     pub(crate) approval: Option<Scope>,
 }
@@ -127,6 +130,7 @@ impl Default for Setting {
             assurance: Assurance::Substantial,
             preflight: Preflight::Available,
             now: UnixTime::parse(NOW).unwrap(),
+            anomaly: None,
             approval: None,
         }
     }
@@ -148,7 +152,8 @@ pub(crate) fn outcome(snapshot: &CompiledSnapshot, request: &Value, setting: &Se
     let request = ContextRequest::read(request).expect("a request");
     let asked = Asked::of(&request)
         .unwrap()
-        .with_assurance(setting.assurance);
+        .with_assurance(setting.assurance)
+        .with_anomaly(setting.anomaly.and_then(Name::new));
     let approval = setting.approval.as_ref().map(|scope| {
         json!({
             "id": "urn:cl:approval:a",

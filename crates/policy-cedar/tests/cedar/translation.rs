@@ -212,7 +212,10 @@ fn setting() -> impl Strategy<Value = Setting> {
         Preflight::Absent,
     ]);
     let later = select(vec![0_u64, 200, 301, 601]);
-    (approval, preflight, later).prop_map(|(approval, preflight, later)| Setting {
+    let anomaly = prop_oneof![5 => Just(None), 1 => Just(Some("elevated"))];
+    let parts = (approval, preflight, later, anomaly);
+    parts.prop_map(|(approval, preflight, later, anomaly)| Setting {
+        anomaly,
         approval,
         preflight,
         now: UnixTime::parse(NOW).unwrap().plus_seconds(later),

@@ -15,6 +15,7 @@ use cl_policy_cedar::{CompiledSnapshot, MatchedItems};
 use super::answer::Approved;
 use super::facts::Facts;
 use super::request::ReadRequest;
+use super::signals::Signals;
 
 /// Everything that one decision depends on. Equal inputs give equal bytes.
 #[derive(Clone, Copy)]
@@ -27,6 +28,8 @@ pub struct Inputs<'a> {
     pub snapshot: &'a CompiledSnapshot,
     /// The approval that came with it, verified when it was taken.
     pub approved: Option<&'a Approved>,
+    /// What was so beside them.
+    pub signals: &'a Signals,
     /// What the receipt preflight found.
     pub preflight: Preflight,
     /// The time of evaluation.
@@ -99,6 +102,11 @@ impl Inputs<'_> {
         self.snapshot.matched(&evaluation.question())
     }
 
+    /// Whether the requester asks too often.
+    pub fn is_over_rate(&self) -> bool {
+        self.snapshot.is_over_rate(&self.signals.counted)
+    }
+
     fn presented(&self) -> (PresentedApproval, VerifierOutcome) {
         match self.approved {
             None => (PresentedApproval::None, VerifierOutcome::Absent),
@@ -136,14 +144,17 @@ impl Inputs<'_> {
         let denials = self
             .snapshot
             .denials(request, client, principal, facts.assurance, self.now);
+        let too_often = self.is_over_rate().then_some("RATE_LIMIT_EXCEEDED");
         // Who declines everything says no to the request, not only to what was gated.
         let declines = |approved: &Approved| approved.document().declines_everything();
         let declined = self.approved.is_some_and(declines);
         let declined = declined.then_some("APPROVAL_DECLINED");
+        let reasons = mismatch.into_iter().chain(denials);
         self.request
             .asked
             .clone()
-            .denied_for(mismatch.into_iter().chain(denials).chain(declined))
+            .denied_for(reasons.chain(too_often).chain(declined))
             .with_assurance(facts.assurance)
+            .with_anomaly(self.signals.anomaly.clone())
     }
 }

@@ -39,6 +39,14 @@ pub enum Operation {
     RevokeCredential,
     /// A person took back what a decision granted.
     RevokeGrant,
+    /// An operator set the anomaly state of a requester.
+    SetAnomaly,
+    /// An operator cleared it.
+    ClearAnomaly,
+    /// An operator had a snapshot evaluated beside the active one.
+    SetShadow,
+    /// An operator ended that.
+    ClearShadow,
 }
 
 impl Operation {
@@ -57,6 +65,10 @@ impl Operation {
             Self::ConfirmCredential => "policy.confirm_credential",
             Self::RevokeCredential => "policy.revoke_credential",
             Self::RevokeGrant => "policy.revoke_grant",
+            Self::SetAnomaly => "policy.set_anomaly",
+            Self::ClearAnomaly => "policy.clear_anomaly",
+            Self::SetShadow => "policy.set_shadow",
+            Self::ClearShadow => "policy.clear_shadow",
         }
     }
 
@@ -73,7 +85,11 @@ impl Operation {
             | Self::EnrolCredential
             | Self::ConfirmCredential
             | Self::RevokeCredential
-            | Self::RevokeGrant => "success",
+            | Self::RevokeGrant
+            | Self::SetAnomaly
+            | Self::ClearAnomaly
+            | Self::SetShadow
+            | Self::ClearShadow => "success",
         }
     }
 
@@ -91,6 +107,10 @@ impl Operation {
             Self::ConfirmCredential => "A passkey was confirmed.",
             Self::RevokeCredential => "A passkey was revoked.",
             Self::RevokeGrant => "A person took back what a decision granted.",
+            Self::SetAnomaly => "An anomaly state was set for a requester.",
+            Self::ClearAnomaly => "The anomaly state of a requester was cleared.",
+            Self::SetShadow => "A policy snapshot is evaluated beside the active one.",
+            Self::ClearShadow => "No policy snapshot is evaluated beside the active one any more.",
         }
     }
 }

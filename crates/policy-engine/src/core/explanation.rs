@@ -5,7 +5,7 @@ use cl_policy_cedar::{Effect, Matched};
 
 use super::evaluation::{Decided, Inputs};
 use super::item::{Fate, fate};
-use super::reasons::meaning;
+use super::reasons::{Meaning, meaning};
 
 /// Why a decision is as it is.
 pub struct Explanation {
@@ -64,7 +64,7 @@ impl Explanation {
         let granted: Vec<&str> = granted.map(|it| it.as_str()).collect();
         let explained_actions = circumstances.items(&asked, &granted, &actions, matched.actions);
         let reasons = decision.reason_codes.iter().map(|code| {
-            let meaning = meaning(code.as_str());
+            let meaning = meaning_in(code.as_str(), inputs);
             ExplainedReason {
                 code: code.as_str().to_owned(),
                 words: meaning.words,
@@ -76,6 +76,22 @@ impl Explanation {
             selectors: explained_selectors,
             actions: explained_actions,
         }
+    }
+}
+
+/// The meaning of a reason; two of them need not come from the policy.
+fn meaning_in(code: &str, inputs: &Inputs<'_>) -> Meaning {
+    let meaning = meaning(code);
+    match code {
+        "RATE_LIMIT_EXCEEDED" if inputs.is_over_rate() => Meaning {
+            member: Some("limits.rates"),
+            ..meaning
+        },
+        "ANOMALY_STATE_BLOCKED" if inputs.signals.anomaly.is_some() => Meaning {
+            words: "An operator has set an anomaly state for the requester.",
+            member: None,
+        },
+        _ => meaning,
     }
 }
 

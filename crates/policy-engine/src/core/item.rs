@@ -13,6 +13,7 @@ use serde_json::json;
 use super::evaluation::Inputs;
 use super::facts::Facts;
 use super::request::ReadRequest;
+use super::signals::Signals;
 
 /// What the policy does with one part of the requested scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,12 +91,14 @@ impl Item {
         request: &ReadRequest,
         facts: &Facts,
         snapshot: &CompiledSnapshot,
+        signals: &Signals,
         now: UnixTime,
     ) -> Self {
         let inputs = Inputs {
             request,
             facts,
             snapshot,
+            signals,
             preflight: Preflight::Available,
             approved: None,
             now,

@@ -130,7 +130,7 @@ impl From<Simulated> for wire::SimulateSnapshotResponse {
     }
 }
 
-fn difference(
+pub(super) fn difference(
     decision_ref: String,
     decided_at: UnixTime,
     difference: Difference,

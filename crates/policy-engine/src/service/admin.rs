@@ -194,6 +194,7 @@ impl PolicyEngine {
             operation: self.used_for(operation_id, content, now),
         };
         blocking(&self.store, move |store| store.activate(&activation)).await?;
+        self.ages.changed();
         let stored = self.stored_snapshot(tenant, digest).await?;
         let snapshot = stored.ok_or(StoreError::Corrupt)?;
         self.active_status(tenant, snapshot).await
@@ -329,6 +330,7 @@ fn repeat(recorded: RecordedDecision, snapshot: &ReadSnapshot) -> Result<Repeate
         facts: &recorded.facts,
         snapshot: &snapshot.snapshot,
         approved: approved.as_ref(),
+        signals: &recorded.signals,
         preflight: recorded.preflight,
         now: recorded.now,
     };

@@ -163,6 +163,7 @@ impl PolicyEngine {
         let decide_id = given.operation_id.following("policy.decide");
         let now = self.now();
         let (decided, decision) = self.decide(Deciding {
+            told: &shown.told,
             key: pending.key.clone(),
             request: &shown.summary.request,
             facts: &shown.recorded.facts,
@@ -209,6 +210,7 @@ impl PolicyEngine {
             awaits_bundle: state == State::Decided && decision.issue.is_some(),
             outcome: decided.state(),
         };
+        let (tenant, shadow) = (pending.key.tenant.clone(), shown.told.shadow.clone());
         let answer = Answer {
             operation: self.used_for(&given.operation_id, content, now),
             opened: (given.ceremony, opened),
@@ -221,7 +223,7 @@ impl PolicyEngine {
         // together or not at all. After a crash the outbox writes both receipts.
         blocking(&self.store, move |store| store.answer(&answer)).await?;
         self.changes.announce(&key);
-        self.count(decided.state());
+        self.count(&tenant, &decided, shadow.as_ref());
         self.count_answer("taken");
         for entry in entries {
             self.outbox.deliver(entry).await?;

@@ -9,6 +9,7 @@ use cl_model::time::UnixTime;
 use cl_model::urn::ApprovalId;
 
 use super::PolicyEngine;
+use super::signals::Told;
 use crate::core::answer::Approved;
 use crate::core::evaluation::{Decided, Inputs};
 use crate::core::evidence::{Evidence, Operation};
@@ -37,6 +38,7 @@ pub(super) struct Deciding<'a> {
     pub(super) active: &'a ActiveSnapshot,
     pub(super) replaces: Option<StoredRequest>,
     pub(super) approved: Option<&'a Approved>,
+    pub(super) told: &'a Told,
     pub(super) now: UnixTime,
 }
 
@@ -50,6 +52,7 @@ impl PolicyEngine {
             facts,
             snapshot: &deciding.active.read.snapshot,
             approved: deciding.approved,
+            signals: &deciding.told.signals,
             preflight: Preflight::Available,
             now: deciding.now,
         };
@@ -71,6 +74,11 @@ impl PolicyEngine {
             decision: Some(decided.state().as_str()),
             now: deciding.now,
         };
+        let mut heard = deciding.told.heard.clone();
+        if inputs.is_over_rate() {
+            // It is not counted: who asks too often would never be heard again.
+            heard.counts.clear();
+        }
         let entry = self.entry(tenant, &evidence, Some(names.tag.clone()))?;
         let created_at = request.request.created_at.instant();
         let ends = decision.expires_at.instant();
@@ -87,6 +95,7 @@ impl PolicyEngine {
                 facts: facts.clone(),
                 snapshot: decision.policy_snapshot.digest,
                 preflight: inputs.preflight,
+                signals: deciding.told.signals.clone(),
                 now: deciding.now,
                 decision: decided.record.text().as_bytes().to_vec(),
                 grant,
@@ -96,6 +105,7 @@ impl PolicyEngine {
             },
             subject: request.request.subject_ref.clone(),
             pending: None,
+            heard,
             active: deciding.active.version,
             replaces: deciding.replaces,
             kept_until: created_at

@@ -20,6 +20,7 @@ use crate::core::explanation::Explanation;
 use crate::core::item::subjects_of;
 use crate::core::operation::TenantName;
 use crate::core::request::{ReadRequest, ReadSnapshot};
+use crate::core::signals::Signals;
 use crate::error::Error;
 use crate::store::people::Past;
 use crate::store::{RecordedDecision, StoreError, blocking};
@@ -135,8 +136,7 @@ impl PolicyEngine {
         };
         for (decision_id, recorded) in found {
             let examined = self.examine(&range.tenant, recorded).await?;
-            let decided_at = examined.recorded.now;
-            let difference = examined.under(&candidate);
+            let (decided_at, difference) = (examined.decided_at(), examined.under(&candidate));
             simulated
                 .differences
                 .extend(difference.map(|it| (decision_id, decided_at, it)));
@@ -181,7 +181,7 @@ impl PolicyEngine {
         Ok((found, next))
     }
 
-    async fn recorded_decision(
+    pub(super) async fn recorded_decision(
         &self,
         tenant: &TenantName,
         decision_id: &str,
@@ -192,7 +192,7 @@ impl PolicyEngine {
 
     /// A recorded decision, evaluated again. What is said about one that does not come out the
     /// same would be about another decision.
-    async fn examine(
+    pub(super) async fn examine(
         &self,
         tenant: &TenantName,
         recorded: RecordedDecision,
@@ -203,7 +203,13 @@ impl PolicyEngine {
         let approved = recorded.approval.as_deref().map(Approved::parse);
         let approved = approved.transpose().map_err(|_| StoreError::Corrupt)?;
         let request = reread(recorded.request.clone())?;
-        let inputs = inputs(&request, &recorded, &snapshot, approved.as_ref());
+        let inputs = inputs(
+            &request,
+            &recorded,
+            &snapshot,
+            approved.as_ref(),
+            &recorded.signals,
+        );
         let decided = inputs.decide().map_err(|_| StoreError::Corrupt)?;
         if decided.record.text().as_bytes() != recorded.decision {
             return Err(StoreError::Corrupt.into());
@@ -219,7 +225,7 @@ impl PolicyEngine {
 }
 
 /// A recorded decision that was evaluated again and came out the same.
-struct Examined {
+pub(super) struct Examined {
     request: ReadRequest,
     recorded: RecordedDecision,
     snapshot: Arc<ReadSnapshot>,
@@ -234,6 +240,7 @@ impl Examined {
             &self.recorded,
             &self.snapshot,
             self.approved.as_ref(),
+            &self.recorded.signals,
         );
         let decision = &self.decided.decision;
         Explained {
@@ -245,12 +252,25 @@ impl Examined {
         }
     }
 
-    fn under(&self, candidate: &ReadSnapshot) -> Option<Difference> {
+    /// When it was made.
+    pub(super) fn decided_at(&self) -> UnixTime {
+        self.recorded.now
+    }
+
+    /// What another snapshot would make of it; none if the same.
+    pub(super) fn under(&self, candidate: &ReadSnapshot) -> Option<Difference> {
+        let signals = &self.recorded.signals;
+        let (own, other) = (&self.snapshot.snapshot, &candidate.snapshot);
+        let signals = Signals {
+            counted: other.recounted(own, &signals.counted),
+            ..signals.clone()
+        };
         let inputs = inputs(
             &self.request,
             &self.recorded,
             candidate,
             self.approved.as_ref(),
+            &signals,
         );
         let recorded = Made {
             decided: &self.decided,
@@ -270,8 +290,10 @@ fn inputs<'a>(
     recorded: &'a RecordedDecision,
     snapshot: &'a ReadSnapshot,
     approved: Option<&'a Approved>,
+    signals: &'a Signals,
 ) -> Inputs<'a> {
     Inputs {
+        signals,
         request,
         facts: &recorded.facts,
         snapshot: &snapshot.snapshot,

@@ -8,6 +8,7 @@ use cl_model::urn::ApprovalId;
 use super::PolicyEngine;
 use super::deciding::ActiveSnapshot;
 use super::sign_in::Person;
+use super::signals::Told;
 use crate::core::answer::Approved;
 use crate::core::item::{Item, subjects_of};
 use crate::core::request::ReadRequest;
@@ -39,6 +40,7 @@ pub(crate) struct Shown {
     pub(crate) state: ItemState,
     pub(crate) item: Item,
     pub(super) active: ActiveSnapshot,
+    pub(super) told: Told,
     /// Its request as it is stored, if that is still the one that was shown.
     pub(super) stored: Option<StoredRequest>,
 }
@@ -185,11 +187,14 @@ impl PolicyEngine {
             .await?;
         let recorded = self.recorded(&pending).await?;
         let request = reread(recorded.request.clone())?;
+        let told = self.told(&pending.key.tenant, &recorded.facts, Vec::new());
+        let told = told.await?;
         let item = Item::read(
             &pending.reference,
             &request,
             &recorded.facts,
             &active.read.snapshot,
+            &told.signals,
             self.now(),
         );
         let is_same_request = stored.standing.request_digest == pending.request_digest;
@@ -211,6 +216,7 @@ impl PolicyEngine {
             state,
             item,
             active,
+            told,
             stored: Some(stored).filter(|_| waits),
         })
     }

@@ -12,6 +12,7 @@ use prost::Message;
 
 use super::kv::{decision_key, operation_key, request_key, unissued_key};
 use super::people::{Past, approvals_kv, credentials_kv, history_kv, records as people_records};
+use super::rates_kv;
 use super::records::{self, KeyRecord};
 use super::{RequestKey, StoreError};
 use crate::core::challenge::CeremonyId;
@@ -44,6 +45,8 @@ pub(super) enum What {
     Pending(TenantName, ApprovalId),
     /// A decision as the people of its subject see it.
     Past(TenantName, Reference, Past),
+    /// A counter of requests, by its name.
+    Rate(TenantName, Digest),
 }
 
 impl Kept {
@@ -62,6 +65,7 @@ impl Kept {
             What::Pending(tenant, id) => (5, tenant.as_str(), id.as_str().as_bytes()),
             What::Past(tenant, _, past) => (6, tenant.as_str(), past.decision_id.as_bytes()),
             What::Answer(id) => (7, "", id.as_slice()),
+            What::Rate(tenant, name) => (8, tenant.as_str(), name.as_bytes().as_slice()),
         };
         Tenant::process()
             .key(KEPT)
@@ -141,6 +145,9 @@ fn forget<E: Engine>(
         What::Pending(tenant, id) => {
             return Ok(changes.delete(approvals_kv::pending_key(tenant, id)?));
         }
+        What::Rate(tenant, name) => {
+            return Ok(changes.delete(rates_kv::rate_key(tenant, *name)?));
+        }
         What::Past(tenant, subject, past) => {
             return Ok(changes
                 .delete(history_kv::past_key(tenant, subject, past)?)
@@ -190,6 +197,8 @@ struct KeptRecord {
     past: Option<Vec<u8>>,
     #[prost(bytes = "vec", optional, tag = "12")]
     answer: Option<Vec<u8>>,
+    #[prost(string, optional, tag = "13")]
+    rate: Option<String>,
 }
 
 fn encode(kept: &Kept) -> Vec<u8> {
@@ -218,6 +227,10 @@ fn encode(kept: &Kept) -> Vec<u8> {
             record.tenant = Some(tenant.as_str().to_owned());
             record.subject = Some(subject.as_str().to_owned());
             record.past = Some(people_records::encode_past(past));
+        }
+        What::Rate(tenant, name) => {
+            record.tenant = Some(tenant.as_str().to_owned());
+            record.rate = Some(name.to_string());
         }
     }
     record.encode_to_vec()
@@ -271,6 +284,11 @@ fn read(record: KeptRecord) -> Option<What> {
             Reference::new(subject)?,
             people_records::decode_past(&past).ok()?,
         ),
+        KeptRecord {
+            tenant: Some(tenant),
+            rate: Some(name),
+            ..
+        } => What::Rate(TenantName::parse(&tenant)?, Digest::parse(&name)?),
         KeptRecord { .. } => return None,
     };
     Some(what)

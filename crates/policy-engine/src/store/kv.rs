@@ -9,6 +9,7 @@
 //! tenant  request    private(principal) private(id)       -> state
 //! tenant  decision   private(id)                          -> decision with its inputs and grant
 //! tenant  operation  private(id)                          -> digest of what it was used for
+//! tenant  rate       private(counter)                     -> number of requests
 //! process outbox     public(tenant) private(operation id) -> receipt to write
 //! process kept       number(time) public(tenant) number(kind) private(id) -> what ends then
 //! process unissued   public(tenant) private(principal) private(id) -> request to issue for
@@ -26,13 +27,17 @@ use cl_model::time::UnixTime;
 use super::kept::{self, Kept, What};
 use super::people::Queued;
 use super::people::{approvals_kv, history_kv};
+use super::rates_kv;
 use super::records::{self, RequestState};
+use super::settings::InForce;
+use super::settings_kv;
 use super::{
-    AboutSnapshot, Activation, Active, Conclusion, NewDecision, OutboxEntry, OutboxPage, Place,
-    PutSnapshot, RecordedDecision, RequestKey, SnapshotPage, Store, StoreError, StoredRequest,
-    StoredSnapshot, UnissuedPage, Use,
+    AboutSnapshot, Activation, Active, Conclusion, Counted, NewDecision, OutboxEntry, OutboxPage,
+    Place, PutSnapshot, RecordedDecision, RequestKey, SnapshotPage, Store, StoreError,
+    StoredRequest, StoredSnapshot, UnissuedPage, Use,
 };
 use crate::core::operation::{OperationId, TenantName};
+use crate::core::rates::Counter;
 use crate::core::state::{Standing, State};
 
 const ACTIVE: Kind = Kind::new("active");
@@ -154,6 +159,11 @@ impl KvStore {
         };
         let changes = approvals_kv::asked(kept.index(changes), new)?;
         let changes = history_kv::decided(changes, new)?;
+        let changes = rates_kv::count(changes, tenant, &new.heard.counts)?;
+        let changes = changes.require(
+            settings_kv::anomaly_key(tenant, &new.key.principal)?,
+            as_read(new.heard.anomaly),
+        );
         Self::with_operation(changes, new.operation, &new.entry)
     }
 
@@ -265,6 +275,11 @@ impl Store for KvStore {
             .require(&snapshot, Precondition::Unchanged(read.version))
             .put(active, about.digest.as_bytes().as_slice())
             .put(snapshot, records::encode_snapshot(&read.bytes, &about));
+        let times = InForce {
+            since: activation.now,
+            until: about.expires_at,
+        };
+        let changes = settings_kv::in_force(changes, &entry.tenant, times);
         self.apply(&Self::with_operation(changes, activation.operation, entry)?)
     }
 
@@ -284,6 +299,14 @@ impl Store for KvStore {
         found
             .map(|opened| records::decode_decision(&opened.value))
             .transpose()
+    }
+
+    fn counted(
+        &self,
+        tenant: &TenantName,
+        counters: &[Counter],
+    ) -> Result<Vec<Counted>, StoreError> {
+        self.read_counters(tenant, counters)
     }
 
     fn record(&self, new: &NewDecision) -> Result<(), StoreError> {
@@ -385,7 +408,7 @@ impl Store for KvStore {
     }
 }
 
-fn as_read(version: Option<Version>) -> Precondition {
+pub(super) fn as_read(version: Option<Version>) -> Precondition {
     version.map_or(Precondition::Absent, Precondition::Unchanged)
 }
 

@@ -6,7 +6,7 @@ use cl_model::document::Signed;
 use cl_model::key::Signature;
 use cl_model::object::DecisionState;
 use cl_model::policy::{Assurance, Preflight};
-use cl_model::scalar::Reference;
+use cl_model::scalar::{Name, Reference};
 use cl_model::time::UnixTime;
 use cl_model::urn::{ApprovalId, BundleId, RequestId};
 use prost::Message;
@@ -19,6 +19,7 @@ use super::{
 use crate::core::facts::{BoundKey, Facts, Method};
 use crate::core::grant::SignedGrant;
 use crate::core::operation::{OperationId, TenantName};
+use crate::core::signals::Signals;
 use crate::core::state::{Standing, State};
 
 #[derive(Clone, PartialEq, Message)]
@@ -117,6 +118,10 @@ pub(super) struct DecisionRecord {
     grant: Option<GrantRecord>,
     #[prost(bytes = "vec", optional, tag = "8")]
     approval: Option<Vec<u8>>,
+    #[prost(uint64, repeated, tag = "9")]
+    counted: Vec<u64>,
+    #[prost(string, optional, tag = "10")]
+    anomaly: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -339,6 +344,12 @@ pub(super) fn encode_decision(recorded: &RecordedDecision) -> Vec<u8> {
         decision: recorded.decision.clone(),
         grant: recorded.grant.as_ref().map(GrantRecord::of),
         approval: recorded.approval.clone(),
+        counted: recorded.signals.counted.clone(),
+        anomaly: recorded
+            .signals
+            .anomaly
+            .as_ref()
+            .map(|it| it.as_str().to_owned()),
     };
     record.encode_to_vec()
 }
@@ -353,6 +364,10 @@ fn read_decision(record: DecisionRecord) -> Option<RecordedDecision> {
         None => None,
         Some(grant) => Some(grant.read()?),
     };
+    let anomaly = match record.anomaly {
+        None => None,
+        Some(state) => Some(Name::new(state)?),
+    };
     Some(RecordedDecision {
         request: record.request,
         facts: record.facts.read()?,
@@ -362,6 +377,10 @@ fn read_decision(record: DecisionRecord) -> Option<RecordedDecision> {
         decision: record.decision,
         grant,
         approval: record.approval,
+        signals: Signals {
+            counted: record.counted,
+            anomaly,
+        },
     })
 }
 

@@ -65,6 +65,28 @@ async fn refuses_the_wrong_caller_on_every_rpc() {
                     .simulate_snapshot(wire::SimulateSnapshotRequest::default())
                     .await,
             ),
+            refusal(admin.set_shadow(wire::SetShadowRequest::default()).await),
+            refusal(
+                admin
+                    .clear_shadow(wire::ClearShadowRequest::default())
+                    .await,
+            ),
+            refusal(admin.get_shadow(wire::GetShadowRequest::default()).await),
+            refusal(
+                admin
+                    .set_anomaly_state(wire::SetAnomalyStateRequest::default())
+                    .await,
+            ),
+            refusal(
+                admin
+                    .clear_anomaly_state(wire::ClearAnomalyStateRequest::default())
+                    .await,
+            ),
+            refusal(
+                admin
+                    .list_anomaly_states(wire::ListAnomalyStatesRequest::default())
+                    .await,
+            ),
         ];
         let gateway_is_refused = for_gateway.iter().all(|found| *found == not_allowed);
         let operator_is_refused = for_operators.iter().all(|found| *found == not_allowed);

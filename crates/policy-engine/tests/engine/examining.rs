@@ -17,7 +17,7 @@ use crate::people::{OWNER, grant_all};
 use crate::requests::replay;
 use crate::support::{Running, World, decision, refusal, refused, within};
 
-fn everything() -> DecisionRange {
+pub(crate) fn everything() -> DecisionRange {
     DecisionRange {
         tenant: TENANT.to_owned(),
         since: None,
@@ -30,7 +30,10 @@ async fn decision_of(running: &Running, request: &Value, number: u32) -> String 
     decision(&status)["id"].as_str().unwrap().to_owned()
 }
 
-async fn explain(running: &Running, decision_ref: &str) -> Result<DecisionExplanation, Status> {
+pub(crate) async fn explain(
+    running: &Running,
+    decision_ref: &str,
+) -> Result<DecisionExplanation, Status> {
     let message = ExplainDecisionRequest {
         tenant: TENANT.to_owned(),
         decision_ref: decision_ref.to_owned(),
@@ -54,7 +57,7 @@ async fn explain_to(
     Ok(answer.into_inner().explanation.unwrap())
 }
 
-async fn simulate(
+pub(crate) async fn simulate(
     running: &Running,
     snapshot: &Value,
     range: DecisionRange,

@@ -22,7 +22,7 @@ fn retention_ms() -> i64 {
 }
 
 /// How many records there are whose kind has this name, without opening them.
-fn records(world: &World, kind: &str) -> usize {
+pub(crate) fn records(world: &World, kind: &str) -> usize {
     let entries = world.memory.scan(&Scan::new([], usize::MAX)).unwrap();
     let name = [kind.as_bytes(), &[0, 1]].concat();
     let has = |key: &[u8]| key.windows(name.len()).any(|it| it == name);

@@ -8,6 +8,8 @@
 )]
 
 mod activations;
+mod ages;
+mod anomalies;
 mod answers;
 mod bounds;
 mod callers;
@@ -25,9 +27,11 @@ mod people_store;
 mod pki;
 mod privacy;
 mod process;
+mod rates;
 mod receipt_store;
 mod requests;
 mod revoking;
+mod shadow;
 mod snapshots;
 mod store;
 mod support;

@@ -5,12 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cl_kv::RocksEngine;
+use cl_wire::policy::v1 as wire;
 use cl_wire::policy::v1::RequestState;
 use serde_json::{Value, json};
 
-use crate::documents::{snapshot, submission};
+use crate::documents::{TENANT, operation, snapshot, submission};
 use crate::people::grant_all;
-use crate::support::{World, decision, logs};
+use crate::support::{Running, World, decision, eventually, logs};
 
 /// One word for each private field, so that a leak names its source.
 const WORDS: [&str; 8] = [
@@ -83,12 +84,49 @@ async fn private_words_appear_nowhere_but_in_answers() {
     }
 }
 
+/// Sets what operators can set, with private words in it, and returns refusals of the same.
+async fn operate(running: &Running, snapshot: &Value) -> Vec<tonic::Status> {
+    let mut candidate = snapshot.clone();
+    candidate["version"] = json!("canaryversion-2");
+    candidate["limits"] = json!({"max_lifetime_seconds": 1});
+    let digest = running.put(TENANT, &candidate, 0x20).await.unwrap();
+    let mut admin = running.admin.clone();
+    let shadow = wire::SetShadowRequest {
+        tenant: TENANT.to_owned(),
+        digest,
+        operation_id: operation(0x21),
+    };
+    admin.set_shadow(shadow).await.unwrap();
+    let mut set = wire::SetAnomalyStateRequest {
+        tenant: TENANT.to_owned(),
+        requester: "urn:agent:canaryagent".to_owned(),
+        state: "elevated".to_owned(),
+        operation_id: operation(0x22),
+    };
+    admin.set_anomaly_state(set.clone()).await.unwrap();
+    set.state = "Canarypredicate".to_owned();
+    let refused = admin.set_anomaly_state(set.clone()).await.unwrap_err();
+    set.state = "severe".to_owned();
+    let conflict = admin.set_anomaly_state(set.clone()).await.unwrap_err();
+    let clear = wire::ClearAnomalyStateRequest {
+        tenant: set.tenant,
+        requester: set.requester,
+        operation_id: operation(0x23),
+    };
+    admin.clear_anomaly_state(clear).await.unwrap();
+    vec![refused, conflict]
+}
+
 async fn assert_private_words_stay(snapshot: &Value) {
     let world = World::new().await;
     let folder = tempfile::tempdir().unwrap();
     let engine = RocksEngine::open(folder.path()).unwrap();
     let running = world.start_on(Arc::new(engine)).await;
-    running.activate_new(snapshot, None).await;
+    let mut limited = snapshot.clone();
+    limited["limits"]["rates"] =
+        json!([{"max_requests": 9, "window_seconds": 60, "by": ["subject", "purpose"]}]);
+    running.activate_new(&limited, None).await;
+    let mut refusals = operate(&running, snapshot).await;
     let mut message = submission(&private_request(), 1);
     let facts = message.facts.as_mut().unwrap();
     facts.principal = "urn:agent:canaryagent".to_owned();
@@ -102,7 +140,7 @@ async fn assert_private_words_stay(snapshot: &Value) {
     conflicting["purpose"] = json!("canarypurpose, another");
     let mut again = message.clone();
     again.request = crate::documents::bytes(&conflicting);
-    let mut refusals = vec![running.submit(again).await.unwrap_err()];
+    refusals.push(running.submit(again).await.unwrap_err());
     let mut broken = message.clone();
     broken.request.pop();
     refusals.push(running.submit(broken).await.unwrap_err());
@@ -118,6 +156,10 @@ async fn assert_private_words_stay(snapshot: &Value) {
         assert_clean("its details", refusal.details(), &WORDS);
     }
 
+    // The shadow decides otherwise, which is logged and counted.
+    let otherwise = || running.telemetry.prometheus_text().unwrap();
+    let is_counted = || otherwise().contains("outcome=\"different\"");
+    eventually("the shadow", is_counted).await;
     let metrics = running.telemetry.prometheus_text().unwrap();
     assert!(metrics.contains("policy_decisions_total"), "{metrics}");
     assert_clean("metrics", metrics.as_bytes(), &WORDS);

@@ -19,7 +19,7 @@ use tonic::{Code, Request, Response, Status};
 
 use crate::pki;
 
-const OPERATIONS: [&str; 12] = [
+const OPERATIONS: [&str; 16] = [
     "policy.decide",
     "policy.put_snapshot",
     "policy.activate_snapshot",
@@ -32,6 +32,10 @@ const OPERATIONS: [&str; 12] = [
     "policy.confirm_credential",
     "policy.revoke_credential",
     "policy.revoke_grant",
+    "policy.set_anomaly",
+    "policy.clear_anomaly",
+    "policy.set_shadow",
+    "policy.clear_shadow",
 ];
 
 #[derive(Clone, Debug)]

@@ -11,9 +11,10 @@ use cl_model::time::UnixTime;
 use cl_model::urn::RequestId;
 use cl_policy_engine::core::facts::{Facts, Method};
 use cl_policy_engine::core::operation::{OperationId, TenantName};
+use cl_policy_engine::core::signals::Signals;
 use cl_policy_engine::core::state::{Standing, State};
 use cl_policy_engine::store::{
-    Activation, Active, KvStore, NewDecision, OutboxEntry, PutSnapshot, RecordedDecision,
+    Activation, Active, Heard, KvStore, NewDecision, OutboxEntry, PutSnapshot, RecordedDecision,
     RequestKey, Store, StoreError, Use,
 };
 use ring::rand::SystemRandom;
@@ -105,6 +106,7 @@ fn decision(active: Active, id: &str, number: u32) -> NewDecision {
             },
             snapshot: active.digest,
             preflight: Preflight::Available,
+            signals: Signals::default(),
             now: now(),
             decision: b"decision".to_vec(),
             grant: None,
@@ -112,6 +114,7 @@ fn decision(active: Active, id: &str, number: u32) -> NewDecision {
         },
         subject: Reference::new("urn:subject:one").unwrap(),
         pending: None,
+        heard: Heard::default(),
         active: active.version,
         replaces: None,
         kept_until: now().plus_seconds(60),

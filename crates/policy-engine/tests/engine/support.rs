@@ -36,7 +36,7 @@ use cl_wire::policy::v1::{
 use cl_wire::receipt::v1::receipt_service_server::ReceiptServiceServer;
 use ring::rand::SystemRandom;
 use serde_json::Value;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tonic::service::Routes;
 use tonic::{Code, Status};
@@ -266,6 +266,7 @@ fn telemetry() -> Telemetry {
 /// A server on a free port.
 pub(crate) struct Serving {
     pub(crate) addr: SocketAddr,
+    admin_addr: SocketAddr,
     id: String,
     shutdown: Shutdown,
     signals: SignalSender,
@@ -292,6 +293,7 @@ impl Serving {
         let main = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let admin = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let addr = main.local_addr().unwrap();
+        let admin_addr = admin.local_addr().unwrap();
         let id = credentials.own().id.to_string();
         let server = Server {
             app,
@@ -312,6 +314,7 @@ impl Serving {
         });
         Self {
             addr,
+            admin_addr,
             id,
             shutdown,
             signals,
@@ -322,6 +325,21 @@ impl Serving {
     pub(crate) fn channel(&self, credentials: Arc<Credentials>) -> PeerChannel {
         let path = self.id.split('/').skip(3).collect::<Vec<_>>().join("/");
         channel(self.addr, credentials, &path)
+    }
+
+    /// What a probe of readiness is told.
+    pub(crate) async fn ready_line(&self) -> String {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+        within("a probe", async {
+            let mut stream = TcpStream::connect(self.admin_addr).await.unwrap();
+            let request = "GET /readyz HTTP/1.1\r\nhost: probe\r\nconnection: close\r\n\r\n";
+            stream.write_all(request.as_bytes()).await.unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).await.unwrap();
+            answer.split_once("\r\n\r\n").unwrap().1.to_owned()
+        })
+        .await
     }
 
     /// Ends at once, as a killed process does: nothing is finished.

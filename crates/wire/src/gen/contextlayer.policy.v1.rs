@@ -23,6 +23,84 @@ pub struct Grant {
     #[prost(bytes = "vec", tag = "4")]
     pub plan_signature: ::prost::alloc::vec::Vec<u8>,
 }
+/// Names a requester and its state.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SetAnomalyStateRequest {
+    /// The tenant of the requester: 1 to 63 characters of `a-z`, `0-9` and `-`.
+    #[prost(string, tag = "1")]
+    pub tenant: ::prost::alloc::string::String,
+    /// The principal, as it authenticates: 3 to 512 characters.
+    #[prost(string, tag = "2")]
+    pub requester: ::prost::alloc::string::String,
+    /// The state: a lowercase name of 1 to 64 characters, such as `elevated`, and not `normal`,
+    /// which is the state of whoever has none.
+    #[prost(string, tag = "3")]
+    pub state: ::prost::alloc::string::String,
+    /// The id of this operation in receipts, `urn:cl:operation:` and a UUIDv7, made by the
+    /// caller. A retry repeats it.
+    #[prost(string, tag = "4")]
+    pub operation_id: ::prost::alloc::string::String,
+}
+/// Answers with the state.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SetAnomalyStateResponse {
+    /// The state that the requester has. Absent: it was cleared since.
+    #[prost(message, optional, tag = "1")]
+    pub anomaly_state: ::core::option::Option<AnomalyState>,
+}
+/// Names the requester whose state is to be cleared.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ClearAnomalyStateRequest {
+    /// The tenant of the requester.
+    #[prost(string, tag = "1")]
+    pub tenant: ::prost::alloc::string::String,
+    /// The principal, as it authenticates.
+    #[prost(string, tag = "2")]
+    pub requester: ::prost::alloc::string::String,
+    /// The id of this operation in receipts, `urn:cl:operation:` and a UUIDv7, made by the
+    /// caller. A retry repeats it.
+    #[prost(string, tag = "3")]
+    pub operation_id: ::prost::alloc::string::String,
+}
+/// Answers a cleared state.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ClearAnomalyStateResponse {}
+/// Asks for one page of anomaly states.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListAnomalyStatesRequest {
+    /// The tenant of the requesters.
+    #[prost(string, tag = "1")]
+    pub tenant: ::prost::alloc::string::String,
+    /// The most entries to return: 1 to 1,000. 0: 100.
+    #[prost(uint32, tag = "2")]
+    pub page_size: u32,
+    /// Where to go on: the token of the page before. Empty: from the start.
+    #[prost(string, tag = "3")]
+    pub page_token: ::prost::alloc::string::String,
+}
+/// One page of anomaly states.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListAnomalyStatesResponse {
+    /// The page's entries.
+    #[prost(message, repeated, tag = "1")]
+    pub anomaly_states: ::prost::alloc::vec::Vec<AnomalyState>,
+    /// Where the next page starts. Empty: there is none.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+}
+/// The anomaly state of a requester.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AnomalyState {
+    /// The principal.
+    #[prost(string, tag = "1")]
+    pub requester: ::prost::alloc::string::String,
+    /// Its state.
+    #[prost(string, tag = "2")]
+    pub state: ::prost::alloc::string::String,
+    /// When it was set, by the engine's clock, UTC.
+    #[prost(message, optional, tag = "3")]
+    pub set_at: ::core::option::Option<::prost_types::Timestamp>,
+}
 /// Why a decision is as it is. It names rules that matched, and nothing else of a snapshot.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct DecisionExplanation {
@@ -3470,6 +3548,111 @@ pub mod approver_admin_service_server {
         const NAME: &'static str = SERVICE_NAME;
     }
 }
+/// How a decision would be different under another snapshot. It has names of predicates and
+/// actions, and no other content of the request.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DecisionDifference {
+    /// The decision's URN.
+    #[prost(string, tag = "1")]
+    pub decision_ref: ::prost::alloc::string::String,
+    /// When it was made, by the engine's clock, UTC.
+    #[prost(message, optional, tag = "2")]
+    pub decided_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// Its recorded outcome: `allow`, `allow_with_reductions`, `deny` or `needs_approval`.
+    #[prost(string, tag = "3")]
+    pub recorded_decision: ::prost::alloc::string::String,
+    /// The other outcome. Empty: the other snapshot could not decide the request at all, which
+    /// refuses it.
+    #[prost(string, tag = "4")]
+    pub other_decision: ::prost::alloc::string::String,
+    /// Predicates that would be granted in addition.
+    #[prost(string, repeated, tag = "5")]
+    pub gained_selectors: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Predicates that would not be granted any more.
+    #[prost(string, repeated, tag = "6")]
+    pub lost_selectors: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Actions that would be granted in addition.
+    #[prost(string, repeated, tag = "7")]
+    pub gained_actions: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Actions that would not be granted any more.
+    #[prost(string, repeated, tag = "8")]
+    pub lost_actions: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// What else would be different: `transforms`, `retention`, `onward_disclosure`,
+    /// `receipts`, `instructions`, `claim_limits`, `expires_at` or `reason_codes`.
+    #[prost(string, repeated, tag = "9")]
+    pub changed_members: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// Names the snapshot to evaluate beside the active one.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SetShadowRequest {
+    /// The tenant of the snapshot: 1 to 63 characters of `a-z`, `0-9` and `-`.
+    #[prost(string, tag = "1")]
+    pub tenant: ::prost::alloc::string::String,
+    /// The digest of the stored snapshot: `sha256:` and 64 lower-case hex digits.
+    #[prost(string, tag = "2")]
+    pub digest: ::prost::alloc::string::String,
+    /// The id of this operation in receipts, `urn:cl:operation:` and a UUIDv7, made by the
+    /// caller. A retry repeats it.
+    #[prost(string, tag = "3")]
+    pub operation_id: ::prost::alloc::string::String,
+}
+/// Answers with the shadow.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SetShadowResponse {
+    /// The shadow as it stands. Absent: it was cleared since.
+    #[prost(message, optional, tag = "1")]
+    pub shadow: ::core::option::Option<Shadow>,
+}
+/// Names the tenant whose shadow is to be cleared.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ClearShadowRequest {
+    /// The tenant.
+    #[prost(string, tag = "1")]
+    pub tenant: ::prost::alloc::string::String,
+    /// The id of this operation in receipts, `urn:cl:operation:` and a UUIDv7, made by the
+    /// caller. A retry repeats it.
+    #[prost(string, tag = "2")]
+    pub operation_id: ::prost::alloc::string::String,
+}
+/// Answers a cleared shadow.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ClearShadowResponse {}
+/// Names the tenant whose shadow is to be read.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetShadowRequest {
+    /// The tenant.
+    #[prost(string, tag = "1")]
+    pub tenant: ::prost::alloc::string::String,
+}
+/// Answers with the shadow.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GetShadowResponse {
+    /// The shadow. Absent: there is none.
+    #[prost(message, optional, tag = "1")]
+    pub shadow: ::core::option::Option<Shadow>,
+}
+/// A snapshot that is evaluated beside the active one, and what came of it.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Shadow {
+    /// The snapshot's digest.
+    #[prost(string, tag = "1")]
+    pub digest: ::prost::alloc::string::String,
+    /// The version that the snapshot gives itself.
+    #[prost(string, tag = "2")]
+    pub version: ::prost::alloc::string::String,
+    /// When it was set, by the engine's clock, UTC.
+    #[prost(message, optional, tag = "3")]
+    pub set_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// How many decisions came out the same, in the process that answers.
+    #[prost(uint64, tag = "4")]
+    pub equal: u64,
+    /// How many would be different.
+    #[prost(uint64, tag = "5")]
+    pub different: u64,
+    /// The newest 128 of those, newest first.
+    #[prost(message, repeated, tag = "6")]
+    pub differences: ::prost::alloc::vec::Vec<DecisionDifference>,
+}
 /// Carries a snapshot to store.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 #[prost(skip_debug)]
@@ -3715,40 +3898,6 @@ pub struct SimulateSnapshotResponse {
     /// Where the next page starts. Empty: there is none.
     #[prost(string, tag = "3")]
     pub next_page_token: ::prost::alloc::string::String,
-}
-/// How a decision would be different under another snapshot. It has names of predicates and
-/// actions, and no other content of the request.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct DecisionDifference {
-    /// The decision's URN.
-    #[prost(string, tag = "1")]
-    pub decision_ref: ::prost::alloc::string::String,
-    /// When it was made, by the engine's clock, UTC.
-    #[prost(message, optional, tag = "2")]
-    pub decided_at: ::core::option::Option<::prost_types::Timestamp>,
-    /// Its recorded outcome: `allow`, `allow_with_reductions`, `deny` or `needs_approval`.
-    #[prost(string, tag = "3")]
-    pub recorded_decision: ::prost::alloc::string::String,
-    /// The other outcome. Empty: the other snapshot could not decide the request at all, which
-    /// refuses it.
-    #[prost(string, tag = "4")]
-    pub other_decision: ::prost::alloc::string::String,
-    /// Predicates that would be granted in addition.
-    #[prost(string, repeated, tag = "5")]
-    pub gained_selectors: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Predicates that would not be granted any more.
-    #[prost(string, repeated, tag = "6")]
-    pub lost_selectors: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Actions that would be granted in addition.
-    #[prost(string, repeated, tag = "7")]
-    pub gained_actions: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Actions that would not be granted any more.
-    #[prost(string, repeated, tag = "8")]
-    pub lost_actions: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// What else would be different: `transforms`, `retention`, `onward_disclosure`,
-    /// `receipts`, `instructions`, `claim_limits`, `expires_at` or `reason_codes`.
-    #[prost(string, repeated, tag = "9")]
-    pub changed_members: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// Generated client implementations.
 pub mod policy_admin_service_client {
@@ -4045,6 +4194,151 @@ pub mod policy_admin_service_client {
             ));
             self.inner.unary(req, path, codec).await
         }
+        /// Has a stored snapshot evaluated beside the active one, after each decision, until it is
+        /// cleared. What it would decide otherwise is counted and kept for `GetShadow`; it changes no
+        /// answer. Another shadow is replaced. A repeat changes nothing.
+        ///
+        /// Errors beside those of the package:
+        ///
+        /// - NOT_FOUND: `SNAPSHOT_NOT_FOUND`
+        /// - FAILED_PRECONDITION: `SNAPSHOT_EXPIRED`
+        /// - ALREADY_EXISTS: `OPERATION_CONFLICT`
+        /// - UNAVAILABLE: `RECEIPT_STORE_UNAVAILABLE` with `RetryInfo`; nothing was changed
+        pub async fn set_shadow(
+            &mut self,
+            request: impl tonic::IntoRequest<super::SetShadowRequest>,
+        ) -> std::result::Result<tonic::Response<super::SetShadowResponse>, tonic::Status> {
+            self.inner.ready().await.map_err(|e| {
+                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
+            })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/contextlayer.policy.v1.PolicyAdminService/SetShadow",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new(
+                "contextlayer.policy.v1.PolicyAdminService",
+                "SetShadow",
+            ));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Ends the evaluation beside the active snapshot. Without a shadow it changes nothing.
+        ///
+        /// Errors beside those of the package:
+        ///
+        /// - ALREADY_EXISTS: `OPERATION_CONFLICT`
+        /// - UNAVAILABLE: `RECEIPT_STORE_UNAVAILABLE` with `RetryInfo`; nothing was changed
+        pub async fn clear_shadow(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ClearShadowRequest>,
+        ) -> std::result::Result<tonic::Response<super::ClearShadowResponse>, tonic::Status>
+        {
+            self.inner.ready().await.map_err(|e| {
+                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
+            })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/contextlayer.policy.v1.PolicyAdminService/ClearShadow",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new(
+                "contextlayer.policy.v1.PolicyAdminService",
+                "ClearShadow",
+            ));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Says which snapshot is evaluated beside the active one, and what came of it in the process
+        /// that answers, since that was started.
+        pub async fn get_shadow(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetShadowRequest>,
+        ) -> std::result::Result<tonic::Response<super::GetShadowResponse>, tonic::Status> {
+            self.inner.ready().await.map_err(|e| {
+                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
+            })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/contextlayer.policy.v1.PolicyAdminService/GetShadow",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new(
+                "contextlayer.policy.v1.PolicyAdminService",
+                "GetShadow",
+            ));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Sets the anomaly state of a requester (spec 9.1). A list-style policy denies the requester
+        /// everything while it has one; a policy in Cedar asks for it. What is asked for after the call
+        /// has returned is decided with it. A repeat changes nothing.
+        ///
+        /// Errors beside those of the package:
+        ///
+        /// - ALREADY_EXISTS: `OPERATION_CONFLICT`
+        /// - UNAVAILABLE: `RECEIPT_STORE_UNAVAILABLE` with `RetryInfo`; nothing was changed
+        pub async fn set_anomaly_state(
+            &mut self,
+            request: impl tonic::IntoRequest<super::SetAnomalyStateRequest>,
+        ) -> std::result::Result<tonic::Response<super::SetAnomalyStateResponse>, tonic::Status>
+        {
+            self.inner.ready().await.map_err(|e| {
+                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
+            })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/contextlayer.policy.v1.PolicyAdminService/SetAnomalyState",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new(
+                "contextlayer.policy.v1.PolicyAdminService",
+                "SetAnomalyState",
+            ));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Clears the anomaly state of a requester. Without one it changes nothing.
+        ///
+        /// Errors beside those of the package:
+        ///
+        /// - ALREADY_EXISTS: `OPERATION_CONFLICT`
+        /// - UNAVAILABLE: `RECEIPT_STORE_UNAVAILABLE` with `RetryInfo`; nothing was changed
+        pub async fn clear_anomaly_state(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ClearAnomalyStateRequest>,
+        ) -> std::result::Result<tonic::Response<super::ClearAnomalyStateResponse>, tonic::Status>
+        {
+            self.inner.ready().await.map_err(|e| {
+                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
+            })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/contextlayer.policy.v1.PolicyAdminService/ClearAnomalyState",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new(
+                "contextlayer.policy.v1.PolicyAdminService",
+                "ClearAnomalyState",
+            ));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lists the requesters that have an anomaly state, in no particular order.
+        pub async fn list_anomaly_states(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListAnomalyStatesRequest>,
+        ) -> std::result::Result<tonic::Response<super::ListAnomalyStatesResponse>, tonic::Status>
+        {
+            self.inner.ready().await.map_err(|e| {
+                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
+            })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/contextlayer.policy.v1.PolicyAdminService/ListAnomalyStates",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new(
+                "contextlayer.policy.v1.PolicyAdminService",
+                "ListAnomalyStates",
+            ));
+            self.inner.unary(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -4142,6 +4436,63 @@ pub mod policy_admin_service_server {
             &self,
             request: tonic::Request<super::SimulateSnapshotRequest>,
         ) -> std::result::Result<tonic::Response<super::SimulateSnapshotResponse>, tonic::Status>;
+        /// Has a stored snapshot evaluated beside the active one, after each decision, until it is
+        /// cleared. What it would decide otherwise is counted and kept for `GetShadow`; it changes no
+        /// answer. Another shadow is replaced. A repeat changes nothing.
+        ///
+        /// Errors beside those of the package:
+        ///
+        /// - NOT_FOUND: `SNAPSHOT_NOT_FOUND`
+        /// - FAILED_PRECONDITION: `SNAPSHOT_EXPIRED`
+        /// - ALREADY_EXISTS: `OPERATION_CONFLICT`
+        /// - UNAVAILABLE: `RECEIPT_STORE_UNAVAILABLE` with `RetryInfo`; nothing was changed
+        async fn set_shadow(
+            &self,
+            request: tonic::Request<super::SetShadowRequest>,
+        ) -> std::result::Result<tonic::Response<super::SetShadowResponse>, tonic::Status>;
+        /// Ends the evaluation beside the active snapshot. Without a shadow it changes nothing.
+        ///
+        /// Errors beside those of the package:
+        ///
+        /// - ALREADY_EXISTS: `OPERATION_CONFLICT`
+        /// - UNAVAILABLE: `RECEIPT_STORE_UNAVAILABLE` with `RetryInfo`; nothing was changed
+        async fn clear_shadow(
+            &self,
+            request: tonic::Request<super::ClearShadowRequest>,
+        ) -> std::result::Result<tonic::Response<super::ClearShadowResponse>, tonic::Status>;
+        /// Says which snapshot is evaluated beside the active one, and what came of it in the process
+        /// that answers, since that was started.
+        async fn get_shadow(
+            &self,
+            request: tonic::Request<super::GetShadowRequest>,
+        ) -> std::result::Result<tonic::Response<super::GetShadowResponse>, tonic::Status>;
+        /// Sets the anomaly state of a requester (spec 9.1). A list-style policy denies the requester
+        /// everything while it has one; a policy in Cedar asks for it. What is asked for after the call
+        /// has returned is decided with it. A repeat changes nothing.
+        ///
+        /// Errors beside those of the package:
+        ///
+        /// - ALREADY_EXISTS: `OPERATION_CONFLICT`
+        /// - UNAVAILABLE: `RECEIPT_STORE_UNAVAILABLE` with `RetryInfo`; nothing was changed
+        async fn set_anomaly_state(
+            &self,
+            request: tonic::Request<super::SetAnomalyStateRequest>,
+        ) -> std::result::Result<tonic::Response<super::SetAnomalyStateResponse>, tonic::Status>;
+        /// Clears the anomaly state of a requester. Without one it changes nothing.
+        ///
+        /// Errors beside those of the package:
+        ///
+        /// - ALREADY_EXISTS: `OPERATION_CONFLICT`
+        /// - UNAVAILABLE: `RECEIPT_STORE_UNAVAILABLE` with `RetryInfo`; nothing was changed
+        async fn clear_anomaly_state(
+            &self,
+            request: tonic::Request<super::ClearAnomalyStateRequest>,
+        ) -> std::result::Result<tonic::Response<super::ClearAnomalyStateResponse>, tonic::Status>;
+        /// Lists the requesters that have an anomaly state, in no particular order.
+        async fn list_anomaly_states(
+            &self,
+            request: tonic::Request<super::ListAnomalyStatesRequest>,
+        ) -> std::result::Result<tonic::Response<super::ListAnomalyStatesResponse>, tonic::Status>;
     }
     /// Keeps the policy snapshots of each tenant, and repeats decisions from their recorded inputs.
     ///
@@ -4541,6 +4892,258 @@ pub mod policy_admin_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = SimulateSnapshotSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/contextlayer.policy.v1.PolicyAdminService/SetShadow" => {
+                    #[allow(non_camel_case_types)]
+                    struct SetShadowSvc<T: PolicyAdminService>(pub Arc<T>);
+                    impl<T: PolicyAdminService> tonic::server::UnaryService<super::SetShadowRequest>
+                        for SetShadowSvc<T>
+                    {
+                        type Response = super::SetShadowResponse;
+                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::SetShadowRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as PolicyAdminService>::set_shadow(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = SetShadowSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/contextlayer.policy.v1.PolicyAdminService/ClearShadow" => {
+                    #[allow(non_camel_case_types)]
+                    struct ClearShadowSvc<T: PolicyAdminService>(pub Arc<T>);
+                    impl<T: PolicyAdminService>
+                        tonic::server::UnaryService<super::ClearShadowRequest>
+                        for ClearShadowSvc<T>
+                    {
+                        type Response = super::ClearShadowResponse;
+                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ClearShadowRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as PolicyAdminService>::clear_shadow(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ClearShadowSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/contextlayer.policy.v1.PolicyAdminService/GetShadow" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetShadowSvc<T: PolicyAdminService>(pub Arc<T>);
+                    impl<T: PolicyAdminService> tonic::server::UnaryService<super::GetShadowRequest>
+                        for GetShadowSvc<T>
+                    {
+                        type Response = super::GetShadowResponse;
+                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetShadowRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as PolicyAdminService>::get_shadow(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetShadowSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/contextlayer.policy.v1.PolicyAdminService/SetAnomalyState" => {
+                    #[allow(non_camel_case_types)]
+                    struct SetAnomalyStateSvc<T: PolicyAdminService>(pub Arc<T>);
+                    impl<T: PolicyAdminService>
+                        tonic::server::UnaryService<super::SetAnomalyStateRequest>
+                        for SetAnomalyStateSvc<T>
+                    {
+                        type Response = super::SetAnomalyStateResponse;
+                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::SetAnomalyStateRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as PolicyAdminService>::set_anomaly_state(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = SetAnomalyStateSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/contextlayer.policy.v1.PolicyAdminService/ClearAnomalyState" => {
+                    #[allow(non_camel_case_types)]
+                    struct ClearAnomalyStateSvc<T: PolicyAdminService>(pub Arc<T>);
+                    impl<T: PolicyAdminService>
+                        tonic::server::UnaryService<super::ClearAnomalyStateRequest>
+                        for ClearAnomalyStateSvc<T>
+                    {
+                        type Response = super::ClearAnomalyStateResponse;
+                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ClearAnomalyStateRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as PolicyAdminService>::clear_anomaly_state(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ClearAnomalyStateSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/contextlayer.policy.v1.PolicyAdminService/ListAnomalyStates" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListAnomalyStatesSvc<T: PolicyAdminService>(pub Arc<T>);
+                    impl<T: PolicyAdminService>
+                        tonic::server::UnaryService<super::ListAnomalyStatesRequest>
+                        for ListAnomalyStatesSvc<T>
+                    {
+                        type Response = super::ListAnomalyStatesResponse;
+                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListAnomalyStatesRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as PolicyAdminService>::list_anomaly_states(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListAnomalyStatesSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
