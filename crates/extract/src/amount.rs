@@ -85,7 +85,11 @@ fn amount_at(tokens: &[Token], at: usize, styles: &Styles) -> Option<Amount> {
     let scale = scale(tokens, end);
     end += usize::from(scale.is_some());
     let before = currency_before(tokens, at);
-    let after = currency_after(tokens, end);
+    // "No. 17 EUR 120.00": between two numbers, a code belongs to the second one.
+    let after = currency_after(tokens, end).filter(|(_, length)| {
+        let next = tokens.get(end + length);
+        !(before.is_none() && next.is_some_and(|it| it.kind == Kind::Number))
+    });
     if before.is_none() && is_negative(tokens, at) {
         let start = at - 1;
         let is_money = after.is_some() || currency_before(tokens, start).is_some();
@@ -202,7 +206,11 @@ pub(crate) fn is_due(
     all: &[Amount],
     is_introduced: bool,
 ) -> bool {
-    if is_introduced || payment_follows(tokens, amount.end) {
+    if is_introduced
+        || payment_follows(tokens, amount.end)
+        || is_missing(tokens)
+        || (all.len() == 1 && is_to_be_paid(&tokens[amount.end..]))
+    {
         return true;
     }
     let cues = payments(tokens);
@@ -219,6 +227,27 @@ pub(crate) fn is_due(
     is_free && amount.start - cue <= 16
 }
 
+/// "240 EUR .. needs to be paid", "12 EUR, payable".
+fn is_to_be_paid(after: &[Token]) -> bool {
+    let near = &after[..after.len().min(12)];
+    find(near, &["be", "paid"], 0).is_some() || near.iter().any(|it| it.is_word("payable"))
+}
+
+/// "we have not yet received your payment of": what is missing is due.
+pub(crate) fn is_missing(tokens: &[Token]) -> bool {
+    (0..tokens.len()).any(|at| {
+        let is_not = tokens[at].is_word("not") || tokens[at].text.ends_with("n't");
+        let near = tokens[at + 1..].iter().take(3);
+        is_not
+            && tokens[..at]
+                .iter()
+                .any(|it| it.is_one_of(&["we", "i", "payment", "is", "was"]))
+            && near
+                .clone()
+                .any(|it| it.is_one_of(&["received", "arrived", "seen", "got"]))
+    })
+}
+
 /// Words that say that something is to be paid.
 pub(crate) fn payments(tokens: &[Token]) -> Vec<usize> {
     (0..tokens.len())
@@ -228,8 +257,9 @@ pub(crate) fn payments(tokens: &[Token]) -> Vec<usize> {
             let before = at.checked_sub(1).map(|it| &tokens[it]);
             token.kind == Kind::Word
                 && match token.text.as_str() {
+                    "pay" if before.is_some_and(is_determiner) => false,
                     "pay" | "remit" | "settle" | "payable" | "owe" | "owes" | "owed"
-                    | "outstanding" | "overdue" | "unpaid" => true,
+                    | "outstanding" | "overdue" | "unpaid" | "dues" => true,
                     "due" => !after.first().is_some_and(|it| it.is_word("to")),
                     "transfer" | "wire" => {
                         before.is_some_and(|it| it.is_one_of(&["please", "you", "to"]))
@@ -249,12 +279,23 @@ pub(crate) fn payments(tokens: &[Token]) -> Vec<usize> {
         .collect()
 }
 
+fn is_determiner(token: &Token) -> bool {
+    token.is_one_of(&[
+        "the", "a", "my", "your", "our", "his", "her", "their", "base", "net",
+    ])
+}
+
 /// "EUR 450 is due", "EUR 450 outstanding".
 fn payment_follows(tokens: &[Token], end: usize) -> bool {
     let skipped = tokens[end..]
         .iter()
-        .take(3)
-        .take_while(|it| it.is_one_of(&["is", "are", "remains", "remain", "still", "now"]))
+        .take(4)
+        .take_while(|it| {
+            it.is_sign(",")
+                || it.is_one_of(&[
+                    "is", "are", "remains", "remain", "still", "now", "past", "long",
+                ])
+        })
         .count();
     let next = &tokens[end + skipped..];
     let is_due = next.first().is_some_and(|it| {
@@ -276,6 +317,9 @@ pub(crate) fn objection(tokens: &[Token], amount: &Amount) -> Option<&'static st
     }
     if is_inexact(before, after) {
         return Some(mark::AMOUNT_INEXACT);
+    }
+    if is_threatened(before) || is_paid_by_others(before) || is_paid_already(tokens, before) {
+        return Some(mark::AMOUNT_NOT_DUE);
     }
     let is_settled = tokens.iter().enumerate().any(|(at, token)| {
         let is_to_be = at > 0 && tokens[at - 1].is_word("be");
@@ -310,11 +354,82 @@ pub(crate) fn objection(tokens: &[Token], amount: &Amount) -> Option<&'static st
             "reimbursed",
             "received",
         ]) || (token.is_word("paid") && !is_to_be)
-    });
+    }) && !is_missing(tokens);
     let promised = cue::promises(tokens, 0, amount.start);
     let was_due =
         find(tokens, &["was", "due"], 0).is_some() || find(tokens, &["were", "due"], 0).is_some();
     (is_settled || promised || was_due).then_some(mark::AMOUNT_NOT_DUE)
+}
+
+/// "to avoid a fee of 15 EUR", "otherwise a surcharge of 10 EUR": due only if something else is not
+/// done.
+fn is_threatened(before: &[Token]) -> bool {
+    let clause = before
+        .iter()
+        .rposition(|it| it.is_sign(",") || it.is_sign(";"));
+    let near = &before[clause.map_or(0, |at| at + 1)..];
+    near.iter()
+        .any(|it| it.is_one_of(&["avoid", "avoiding", "otherwise", "else", "failing"]))
+}
+
+/// "thank you for your payment of", "we processed the payment of", "is to be paid to you".
+fn is_paid_already(tokens: &[Token], before: &[Token]) -> bool {
+    const DONE: &[&str] = &[
+        "thank",
+        "thanks",
+        "for",
+        "approved",
+        "made",
+        "processed",
+        "sent",
+        "confirm",
+        "confirmed",
+        "initiated",
+        "booked",
+        "acknowledge",
+        "authorised",
+        "authorized",
+        "reached",
+        "got",
+    ];
+    let payment = before.iter().rposition(|it| it.is_word("payment"));
+    let is_done = payment.is_some_and(|at| {
+        let lead = &before[at.saturating_sub(5)..at];
+        lead.iter().any(|it| it.is_one_of(DONE))
+    });
+    let is_to_owner = [
+        &["paid", "to", "you"][..],
+        &["payable", "to", "you"],
+        &["pay", "you"],
+    ]
+    .iter()
+    .any(|it| find(tokens, it, 0).is_some());
+    (is_done && !is_missing(tokens)) || is_to_owner
+}
+
+/// "I have to pay", "they owe", "you can pay": whoever the payment is by, it is not the owner's duty.
+fn is_paid_by_others(before: &[Token]) -> bool {
+    const VERBS: &[&str] = &["pay", "owe", "owes", "pays", "settle", "transfer", "wire"];
+    const OTHERS: &[&str] = &["i", "he", "she", "they", "we", "us", "it"];
+    let Some(verb) = before.iter().rposition(|it| it.is_one_of(VERBS)) else {
+        return false;
+    };
+    let lead = &before[verb.saturating_sub(5)..verb];
+    let subject = lead
+        .iter()
+        .rposition(|it| it.is_one_of(OTHERS) || it.is_one_of(&["you", "please", "kindly"]));
+    let is_option = lead
+        .last()
+        .is_some_and(|it| it.is_one_of(&["can", "could", "may", "would", "might"]));
+    match subject.map(|at| &lead[at]) {
+        Some(subject) if subject.is_one_of(OTHERS) => {
+            // "We need you to pay" is the owner's.
+            !lead.iter().any(|it| it.is_word("you"))
+        }
+        Some(subject) => subject.is_word("you") && is_option,
+        // "Paul owes me".
+        None => before[verb].is_one_of(&["owes", "pays"]),
+    }
 }
 
 fn is_negative(tokens: &[Token], start: usize) -> bool {
@@ -369,6 +484,7 @@ fn is_inexact(before: &[Token], after: &[Token]) -> bool {
             || before[before.len() - 2].is_one_of(&[
                 "half", "third", "quarter", "percent", "part", "share", "fraction", "most",
             ]));
+    let is_between = before.iter().rev().take(5).any(|it| it.is_word("between"));
     let up_to = before.len() >= 2 && stands(&before[before.len() - 2..], &["up", "to"]);
     let or_so = stands(after, &["or", "so"])
         || stands(after, &["or", "more"])
@@ -381,5 +497,5 @@ fn is_inexact(before: &[Token], after: &[Token]) -> bool {
             .skip(1)
             .take(2)
             .any(|it| it.kind == Kind::Number);
-    about || is_part || up_to || or_so || is_range
+    about || is_between || is_part || up_to || or_so || is_range
 }

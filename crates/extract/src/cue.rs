@@ -1,8 +1,12 @@
 //! The words around a date or an amount that say what it is for.
 
+mod meeting;
+mod promise;
 mod request;
 mod tie;
 
+pub(crate) use self::meeting::{Meeting, is_off, meeting};
+pub(crate) use self::promise::{Promise, begins_other_clause, commitments, is_hedged};
 use self::request::IMPERATIVES;
 pub(crate) use self::request::{Cue, requests};
 pub(crate) use self::tie::{Tie, stands_alone, tie};
@@ -23,7 +27,10 @@ pub(crate) fn deadlines(tokens: &[Token]) -> Vec<usize> {
             let is_cue = match token.text.as_str() {
                 "deadline" => true,
                 "due" => !after.first().is_some_and(|it| it.is_word("to")),
-                "must" | "should" => stands(after, &["be"]),
+                "must" | "should" => after
+                    .first()
+                    .is_some_and(|it| it.is_one_of(&["be", "reach", "arrive"])),
+                "closing" => after.first().is_some_and(|it| it.is_word("date")),
                 "needs" | "has" | "have" | "need" => stands(after, &["to", "be"]),
                 "needed" | "required" | "expected" | "wanted" => after
                     .first()
@@ -37,6 +44,25 @@ pub(crate) fn deadlines(tokens: &[Token]) -> Vec<usize> {
             is_cue && !is_past && token.kind == Kind::Word
         })
         .collect()
+}
+
+/// Whether a line introduces what is to be done: "Still missing from you:", "To do:".
+pub(crate) fn introduces_tasks(tokens: &[Token]) -> bool {
+    const PHRASES: &[&[&str]] = &[
+        &["from", "you"],
+        &["for", "you"],
+        &["to", "do"],
+        &["your", "tasks"],
+        &["next", "steps"],
+        &["action", "items"],
+    ];
+    let is_list = tokens
+        .first()
+        .is_some_and(|it| it.is_one_of(&["deadlines", "todo", "todos", "tasks"]));
+    is_list
+        || PHRASES
+            .iter()
+            .any(|it| crate::token::find(tokens, it, 0).is_some())
 }
 
 /// Whether the words from `from` to `to` announce what somebody will do.
@@ -152,16 +178,38 @@ pub(crate) fn asks_for_delivery_on(
         "found", "made", "is", "are",
     ];
     let words = || from..to.min(tokens.len());
-    let tells_other = words().any(|at| {
-        let is_past = tokens[at].text.len() > 4 && tokens[at].text.ends_with("ed");
-        let is_other = tokens[at].is_one_of(OTHER_CLAUSE);
-        (is_past || is_other) && !describes_a_thing(tokens, at)
+    // What is to be made sure of may be told as if it were so.
+    let is_state = words().any(|at| {
+        [
+            &["make", "sure"][..],
+            &["see", "that"],
+            &["see", "to"],
+            &["ensure"],
+        ]
+        .iter()
+        .any(|it| stands(&tokens[at..], it))
     });
+    let tells_other = !is_state
+        && words().any(|at| {
+            let is_past = tokens[at].text.len() > 4
+                && tokens[at].text.ends_with("ed")
+                && !tokens[at].is_word("need");
+            let is_other = tokens[at].is_one_of(OTHER_CLAUSE);
+            (is_past || is_other) && !describes_a_thing(tokens, at)
+        });
+    let is_call = |at: usize| {
+        let is_noun = at
+            .checked_sub(1)
+            .is_some_and(|it| tokens[it].is_one_of(&["a", "the", "our", "quick", "short", "for"]));
+        tokens[at].is_word("call") && !is_noun
+    };
     let last_verb = words()
         .rev()
         .find(|at| tokens[*at].is_one_of(MEETING) || tokens[*at].is_one_of(IMPERATIVES));
     let is_delivery = match last_verb {
-        Some(at) => tokens[at].is_one_of(IMPERATIVES),
+        _ if is_state => true,
+        Some(at) if tokens[at].is_one_of(MEETING) => is_call(at),
+        Some(_) => true,
         None => !needs_verb,
     };
     is_delivery && !tells_other
@@ -211,8 +259,18 @@ pub(crate) fn is_conditional(tokens: &[Token], at: usize) -> bool {
         ]
         .iter()
         .any(|it| stands(after, it));
-        let is_thanks =
-            at > 0 && tokens[at - 1].is_one_of(&["grateful", "appreciate", "it", "know"]);
+        let is_thanks = at > 0
+            && tokens[at - 1].is_one_of(&[
+                "grateful",
+                "appreciate",
+                "it",
+                "know",
+                "obliged",
+                "thankful",
+                "glad",
+                "happy",
+                "kind",
+            ]);
         let is_inverted =
             tokens[at].is_word("should") && after.first().is_some_and(|it| it.is_word("you"));
         let opens = tokens[at].is_one_of(&["if", "unless", "once", "when", "assuming", "provided"]);

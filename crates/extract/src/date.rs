@@ -172,7 +172,13 @@ fn end_of_period(rest: &[Token]) -> Option<(Phrase, usize)> {
         ));
     }
     let is_period = head.is_one_of(&["week", "quarter", "next", "q", "summer", "term", "season"]);
-    is_period.then_some((Phrase::Unclear(DATE_VAGUE), length))
+    if is_period {
+        return Some((Phrase::Unclear(DATE_VAGUE), length));
+    }
+    // "the end of today", "the end of Friday".
+    let day = &after[skipped..];
+    let (phrase, more) = dated(day).or_else(|| relative(day))?;
+    Some((phrase, 2 + skipped + more))
 }
 
 /// Dates and weekdays, with a weekday before a date.

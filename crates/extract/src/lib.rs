@@ -3,17 +3,24 @@
 //! # Role
 //!
 //! A pure function, [`extract`], that the vault calls on captured messages. It reads a small,
-//! documented grammar of English and yields candidates of three published predicates:
+//! documented grammar of English and yields candidates of the published predicates:
 //!
 //! | predicate | from |
 //! | --- | --- |
 //! | `requesting_stakeholder` | an author who asks the owner for something |
+//! | `request_summary` | the verb and object of such a request, in its own words |
 //! | `requested_delivery_date` | a day tied to a request or a deadline |
+//! | `promised_delivery_date` | a day tied to what the author commits to |
+//! | `meeting_date`, `meeting_starts_at` | a day, and a time beside it, on which to meet |
 //! | `amount_due` | an amount in a currency, tied to a payment |
+//! | `contact_phone`, `contact_email` | the author's signature, or "you can reach me at" |
+//!
+//! [`rule::RULES`] names the rules, and [`mark::ALL`] the doubts; the owner can ask for both with the
+//! words that a claim came from.
 //!
 //! What the grammar does not cover yields nothing and a [`mark`]: a missing fact can be
-//! asked for, a made-up one is believed. Only the author's own words count, never what is quoted,
-//! forwarded or in a signature; relative days count from the message's own date in the author's
+//! asked for, a made-up one is believed. Only the author's own words count, never what is quoted or
+//! forwarded, and of a signature only how to reach its author; relative days count from the message's own date in the author's
 //! zone, so the day of the run plays no part.
 //!
 //! # Holds
@@ -33,13 +40,17 @@
 #![deny(missing_docs)]
 
 mod amount;
+mod clock;
+mod contact;
 mod cue;
 mod date;
 mod dates;
 pub mod mark;
 mod number;
+pub mod rule;
 mod rules;
 mod sentence;
+mod summary;
 mod token;
 
 use std::fmt;
@@ -48,7 +59,7 @@ use cl_model::time::UnixTime;
 use serde_json::Value;
 
 /// The most candidates that one message yields.
-pub const MAX_CANDIDATES: usize = 16;
+pub const MAX_CANDIDATES: usize = 64;
 
 /// The most bytes of text that are read of one message; a message with more is marked.
 pub const MAX_TEXT_BYTES: usize = 262_144;
@@ -115,13 +126,13 @@ impl fmt::Debug for TextPart {
 /// Whose words a part of a message is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// The author's own; the only one that is read.
+    /// The author's own.
     Author,
     /// Quoted from an earlier message.
     Quoted,
     /// A forwarded message.
     Forwarded,
-    /// The author's signature block.
+    /// The author's signature block; only how to reach the author is read of it.
     Signature,
 }
 
@@ -134,7 +145,7 @@ pub struct Extraction {
     pub marks: Vec<&'static str>,
 }
 
-/// A claim that the message supports. Its `Debug` leaves the value out.
+/// A claim that the message supports. Its `Debug` leaves value and words out.
 #[derive(Clone, PartialEq)]
 pub struct Candidate {
     /// A published predicate (`schemas/predicates.json`).
@@ -151,6 +162,8 @@ pub struct Candidate {
     pub rule: &'static str,
     /// Why it is in doubt, each mark once; a sound candidate has none.
     pub marks: Vec<&'static str>,
+    /// The author's words that it came from, at most 400 bytes: its sentence, or the part around it.
+    pub words: String,
 }
 
 impl fmt::Debug for Candidate {

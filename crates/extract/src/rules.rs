@@ -1,24 +1,46 @@
 //! The rules: which sentences yield candidates, how sure each is, and what is left with a mark.
 
+mod commitment;
 mod judge;
+mod meeting;
+mod whole;
 
-use cl_model::time::UnixTime;
 use serde_json::{Value, json};
-use time::{Date, OffsetDateTime, UtcOffset};
 
-use self::judge::{is_in_range, is_plain_talk, judge, judge_amount};
+use self::commitment::promised;
+use self::judge::{Asked, is_in_range, is_plain_talk, judge, judge_amount};
+use self::meeting::met;
+use self::whole::{author_text, doubts, is_english, reason_to_skip, reference, talks_to_a_machine};
 use crate::amount::{self, Styles};
-use crate::cue::{self, Cue};
+use crate::clock;
+use crate::contact;
+use crate::cue::{self, Cue, Meeting, Promise};
 use crate::date::{self, Mention, Phrase};
-use crate::dates::Reference;
+use crate::dates::{Days, Reference};
 use crate::mark;
+use crate::rule;
 use crate::sentence::{Sentence, sentences};
-use crate::token::{Kind, Token, find};
-use crate::{Candidate, Extraction, MAX_CANDIDATES, MAX_TEXT_BYTES, Message, Origin};
+use crate::summary::summary;
+use crate::{Candidate, Extraction, MAX_TEXT_BYTES, Message};
 
-const STAKEHOLDER: &str = "requesting_stakeholder";
-const DELIVERY_DATE: &str = "requested_delivery_date";
 const AMOUNT_DUE: &str = "amount_due";
+const CONTACT_EMAIL: &str = "contact_email";
+const CONTACT_PHONE: &str = "contact_phone";
+const DELIVERY_DATE: &str = "requested_delivery_date";
+const MEETING_DATE: &str = "meeting_date";
+const MEETING_START: &str = "meeting_starts_at";
+const PROMISED_DATE: &str = "promised_delivery_date";
+const STAKEHOLDER: &str = "requesting_stakeholder";
+const SUMMARY: &str = "request_summary";
+
+/// The most candidates of one predicate.
+fn most_of(predicate: &str) -> usize {
+    match predicate {
+        AMOUNT_DUE | DELIVERY_DATE => 16,
+        MEETING_DATE | MEETING_START | PROMISED_DATE => 6,
+        _ => 4,
+    }
+}
 
 /// What a doubt about the whole message leaves of a rule's confidence.
 const DOUBTFUL: f64 = 0.6;
@@ -46,134 +68,8 @@ pub(crate) fn read(message: &Message) -> Extraction {
     reader.reference = reference(message, &mentions);
     reader.styles = Styles::of(sentences.iter().map(|it| it.tokens.as_slice()));
     reader.sentences(&sentences, &mentions);
+    reader.contacts();
     reader.finish()
-}
-
-/// A message of which nothing is taken.
-fn reason_to_skip(message: &Message) -> Option<&'static str> {
-    let has = |mark: &str| message.marks.iter().any(|it| it == mark);
-    let Some(from) = &message.from else {
-        return Some(mark::AUTHOR_UNKNOWN);
-    };
-    if has(mark::AUTOMATIC) {
-        return Some(mark::AUTOMATIC);
-    }
-    if has(mark::BULK) {
-        return Some(mark::BULK);
-    }
-    is_owner(message, &from.address).then_some(mark::AUTHOR_OWNER)
-}
-
-fn is_owner(message: &Message, address: &str) -> bool {
-    message
-        .owner_addresses
-        .iter()
-        .any(|owner| owner.trim().to_lowercase() == address.trim().to_lowercase())
-}
-
-fn author_text(message: &Message) -> String {
-    let own = message
-        .text
-        .iter()
-        .filter(|part| part.origin == Origin::Author);
-    let texts: Vec<&str> = own.map(|part| part.text.as_str()).collect();
-    texts.join("\n\n")
-}
-
-/// What puts every candidate of the message in doubt.
-fn doubts(message: &Message, sentences: &[Sentence]) -> Vec<&'static str> {
-    let mut doubts = Vec::new();
-    let is_among = |list: &[crate::Mailbox]| list.iter().any(|it| is_owner(message, &it.address));
-    if !message.owner_addresses.is_empty() && !is_among(&message.to) {
-        doubts.push(if is_among(&message.cc) {
-            mark::OWNER_COPIED
-        } else {
-            mark::OWNER_NOT_ADDRESSED
-        });
-    }
-    if message.marks.iter().any(|it| it == mark::CHARSET_GUESSED) {
-        doubts.push(mark::CHARSET_GUESSED);
-    }
-    if sentences.iter().any(|it| talks_to_a_machine(&it.tokens)) {
-        doubts.push(mark::INSTRUCTION_SUSPECTED);
-    }
-    doubts
-}
-
-fn talks_to_a_machine(tokens: &[Token]) -> bool {
-    let overrides = (0..tokens.len()).any(|at| {
-        tokens[at].is_one_of(&["ignore", "disregard", "forget", "override"])
-            && tokens[at + 1..].iter().take(5).any(|it| {
-                it.is_one_of(&[
-                    "instructions",
-                    "instruction",
-                    "prompt",
-                    "prompts",
-                    "rules",
-                    "directives",
-                ])
-            })
-    });
-    let addresses: &[&[&str]] = &[
-        &["system", "prompt"],
-        &["you", "are", "an", "ai"],
-        &["ai", "assistant"],
-        &["language", "model"],
-        &["ai", "agent"],
-    ];
-    overrides || addresses.iter().any(|it| find(tokens, it, 0).is_some())
-}
-
-fn reference(message: &Message, mentions: &[Vec<Mention>]) -> Reference {
-    let all = || mentions.iter().flatten();
-    Reference {
-        sent: message
-            .sent_at
-            .and_then(|sent| local_day(sent, message.utc_offset_minutes)),
-        order: date::shown_order(all()),
-        this_weekdays: all()
-            .filter_map(|mention| match mention.phrase {
-                Phrase::ThisWeekday(weekday) => Some(weekday),
-                Phrase::Full(..)
-                | Phrase::MonthDay(..)
-                | Phrase::Numeric(..)
-                | Phrase::DayOfMonth(_)
-                | Phrase::Weekday(_)
-                | Phrase::NextWeekday(_)
-                | Phrase::WeekdayWeek(_)
-                | Phrase::InDays(_)
-                | Phrase::EndOfMonthAhead(_)
-                | Phrase::EndOfMonth(..)
-                | Phrase::EndOfYear
-                | Phrase::Unclear(_)
-                | Phrase::Past => None,
-            })
-            .collect(),
-    }
-}
-
-/// The day on the author's calendar; on that of UTC if the author's zone is not known.
-fn local_day(sent: UnixTime, offset_minutes: Option<i32>) -> Option<Date> {
-    let seconds = sent.milliseconds().div_euclid(1000);
-    let utc = OffsetDateTime::from_unix_timestamp(seconds).ok()?;
-    let offset =
-        UtcOffset::from_whole_seconds(offset_minutes.unwrap_or(0).checked_mul(60)?).ok()?;
-    utc.checked_to_offset(offset).map(OffsetDateTime::date)
-}
-
-/// Whether the text has the small words of English; short texts pass.
-fn is_english(sentences: &[Sentence]) -> bool {
-    const SMALL: &[&str] = &[
-        "the", "and", "to", "of", "is", "you", "we", "for", "please", "in", "on", "it", "are", "i",
-        "this", "that", "with", "by", "be", "have", "your", "our",
-    ];
-    let words = || {
-        let tokens = sentences.iter().flat_map(|sentence| &sentence.tokens);
-        // Names and codes belong to no language.
-        tokens.filter(|token| token.kind == Kind::Word && !token.is_capital)
-    };
-    let small = words().filter(|it| it.is_one_of(SMALL)).count();
-    words().take(12).count() < 12 || small * 12 >= words().count()
 }
 
 struct Reader<'a> {
@@ -182,6 +78,13 @@ struct Reader<'a> {
     reference: Reference,
     styles: Styles,
     found: Extraction,
+}
+
+/// What a sentence asks for and commits to.
+#[derive(Clone, Copy)]
+struct Cues<'a> {
+    requests: &'a [Cue],
+    commitments: &'a [Promise],
 }
 
 /// What an introducing line ("Please send:", "These amounts are open:") lends to the lines below.
@@ -211,14 +114,26 @@ impl<'a> Reader<'a> {
                 introduced = Introduced::default();
             }
             let tokens = &sentence.tokens;
+            if talks_to_a_machine(tokens) {
+                // Whatever it says is meant to be obeyed.
+                self.note(mark::INSTRUCTION_SUSPECTED);
+                introduced.is_used = true;
+                continue;
+            }
             let requests = cue::requests(tokens);
-            self.request(sentence, &requests);
-            self.dates(sentence, &requests, mentions, introduced.request);
+            let commitments = cue::commitments(tokens);
+            self.request(sentence, &requests, mentions);
+            let cues = Cues {
+                requests: &requests,
+                commitments: &commitments,
+            };
+            self.dates(sentence, cues, mentions, introduced.request);
             self.amounts(sentence, introduced.payment);
             introduced.is_used = true;
             if sentence.introduces {
                 introduced = Introduced {
-                    request: !requests.is_empty() && !cue::is_negated(tokens, 0),
+                    request: (!requests.is_empty() || cue::introduces_tasks(tokens))
+                        && !cue::is_negated(tokens, 0),
                     payment: !amount::payments(tokens).is_empty() && !cue::is_negated(tokens, 0),
                     is_used: false,
                 };
@@ -226,70 +141,154 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn request(&mut self, sentence: &Sentence, requests: &[Cue]) {
+    fn request(&mut self, sentence: &Sentence, requests: &[Cue], mentions: &[Mention]) {
         let tokens = &sentence.tokens;
-        let own = requests.iter().find(|it| !cue::is_reported(tokens, it.at));
-        let (Some(cue), Some(from)) = (own, &self.message.from) else {
+        let own: Vec<&Cue> = requests
+            .iter()
+            .filter(|it| !cue::is_reported(tokens, it.at))
+            .collect();
+        let (Some(cue), Some(from)) = (own.first(), &self.message.from) else {
             return;
         };
+        let words = sentence.words(cue.at);
         self.take(Candidate {
-            predicate: STAKEHOLDER,
-            value: Value::String(from.address.clone()),
             confidence: cue.confidence,
-            valid_from: None,
-            valid_until: None,
-            rule: "request.author",
-            marks: Vec::new(),
+            rule: rule::REQUEST_AUTHOR,
+            ..candidate(STAKEHOLDER, Value::String(from.address.clone()), words)
         });
+        // Words that talk to a machine are not handed on.
+        let is_handed_on =
+            !self.doubts.contains(&mark::INSTRUCTION_SUSPECTED) && !cue::is_negated(tokens, cue.at);
+        let found = own
+            .iter()
+            .find_map(|cue| Some((cue, summary(sentence, cue.at, mentions)?)));
+        if let Some((cue, text)) = found.filter(|_| is_handed_on) {
+            self.take(Candidate {
+                confidence: cue.confidence * 0.9,
+                rule: rule::REQUEST_SUMMARY,
+                ..candidate(SUMMARY, Value::String(text), sentence.words(cue.at))
+            });
+        }
     }
 
     fn dates(
         &mut self,
         sentence: &Sentence,
-        requests: &[Cue],
+        cues: Cues<'_>,
         mentions: &[Mention],
         is_introduced: bool,
     ) {
+        let requests = cues.requests;
         for (at, mention) in mentions.iter().enumerate() {
             if is_in_range(&sentence.tokens, mentions, at) {
                 self.note(mark::DATE_RANGE);
                 continue;
             }
+            match met(sentence, mention) {
+                Some(Ok(meeting)) => {
+                    self.meeting(sentence, mention, meeting);
+                    continue;
+                }
+                Some(Err(mark)) => {
+                    self.note(mark);
+                    continue;
+                }
+                None => {}
+            }
+            match promised(sentence, cues, mention) {
+                Some(Ok(factor)) => {
+                    let asked = Asked { factor, mark: None };
+                    self.date(PROMISED_DATE, sentence, mention, asked);
+                    continue;
+                }
+                Some(Err(mark)) => {
+                    self.note(mark);
+                    continue;
+                }
+                None => {}
+            }
             match judge(sentence, requests, mention, is_introduced) {
-                Ok(factor) => self.date(mention, factor),
+                Ok(asked) => {
+                    self.date(DELIVERY_DATE, sentence, mention, asked);
+                }
                 Err(mark::NOT_EXTRACTED) if is_plain_talk(sentence, requests, mention) => {}
                 Err(mark) => self.note(mark),
             }
         }
     }
 
-    fn date(&mut self, mention: &Mention, factor: f64) {
+    /// Takes the days that a mention may mean, and answers with them.
+    fn date(
+        &mut self,
+        predicate: &'static str,
+        sentence: &Sentence,
+        mention: &Mention,
+        asked: Asked,
+    ) -> Option<Days> {
         let days = match self.reference.resolve(mention) {
             Ok(days) => days,
-            Err(mark) => return self.note(mark),
+            Err(mark) => {
+                self.note(mark);
+                return None;
+            }
         };
         let is_relative = !matches!(
             mention.phrase,
             Phrase::Full(..) | Phrase::Numeric(_, _, Some(_))
         );
         let is_zone_unknown = is_relative && self.message.utc_offset_minutes.is_none();
-        for day in days.days {
+        for day in &days.days {
             let (year, month, day) = (day.year(), u8::from(day.month()), day.day());
-            let mut confidence = days.confidence * factor;
-            let mut marks: Vec<&'static str> = days.mark.into_iter().collect();
+            let mut confidence = days.confidence * asked.factor;
+            let mut marks: Vec<&'static str> = days.mark.into_iter().chain(asked.mark).collect();
             if is_zone_unknown {
                 marks.push(mark::ZONE_UNKNOWN);
                 confidence *= DOUBTFUL;
             }
+            let value = Value::String(format!("{year:04}-{month:02}-{day:02}"));
             self.take(Candidate {
-                predicate: DELIVERY_DATE,
-                value: Value::String(format!("{year:04}-{month:02}-{day:02}")),
                 confidence,
-                valid_from: None,
-                valid_until: None,
                 rule: rule_of(&mention.phrase),
                 marks,
+                ..candidate(predicate, value, sentence.words(mention.start))
             });
+        }
+        Some(days)
+    }
+
+    /// The day of a meeting, and its start if the text says when.
+    fn meeting(&mut self, sentence: &Sentence, mention: &Mention, meeting: Meeting) {
+        let asked = Asked {
+            factor: meeting.confidence,
+            mark: None,
+        };
+        let Some(days) = self.date(MEETING_DATE, sentence, mention, asked) else {
+            return;
+        };
+        let found = match clock::beside(&sentence.tokens, mention.start, mention.end) {
+            Ok(Some(clock)) => clock,
+            Ok(None) => return,
+            Err(mark) => return self.note(mark),
+        };
+        let [day] = days.days.as_slice() else {
+            return;
+        };
+        let (sent, offset) = (self.reference.sent, self.message.utc_offset_minutes);
+        match found.on(*day, sent, offset) {
+            Ok(instant) => {
+                let doubt = if found.mark.is_some() { 0.75 } else { 1.0 };
+                self.take(Candidate {
+                    confidence: days.confidence * meeting.confidence * doubt,
+                    rule: rule::TIME_OF_DAY,
+                    marks: days.mark.into_iter().chain(found.mark).collect(),
+                    ..candidate(
+                        MEETING_START,
+                        Value::String(instant),
+                        sentence.words(mention.start),
+                    )
+                });
+            }
+            Err(mark) => self.note(mark),
         }
     }
 
@@ -304,17 +303,41 @@ impl<'a> Reader<'a> {
                 continue;
             }
             match judge_amount(sentence, found) {
-                Ok((decimal, currency)) => self.take(Candidate {
-                    predicate: AMOUNT_DUE,
-                    value: json!({"amount": decimal, "currency": currency}),
-                    confidence: found.confidence * if is_introduced { 0.9 } else { 1.0 },
-                    valid_from: None,
-                    valid_until: None,
-                    rule: "amount.payment",
-                    marks: found.mark.into_iter().collect(),
-                }),
+                Ok((decimal, currency)) => {
+                    let value = json!({"amount": decimal, "currency": currency});
+                    self.take(Candidate {
+                        confidence: found.confidence * if is_introduced { 0.9 } else { 1.0 },
+                        rule: rule::AMOUNT,
+                        marks: found.mark.into_iter().collect(),
+                        ..candidate(AMOUNT_DUE, value, sentence.words(found.start))
+                    });
+                }
                 Err(mark) => self.note(mark),
             }
+        }
+    }
+
+    fn contacts(&mut self) {
+        let (found, marks) = contact::contacts(&self.message.text, MAX_TEXT_BYTES);
+        for mark in marks {
+            self.note(mark);
+        }
+        for contact in found {
+            let predicate = if contact.is_phone {
+                CONTACT_PHONE
+            } else {
+                CONTACT_EMAIL
+            };
+            let (rule, confidence) = if contact.is_signature {
+                (rule::CONTACT_SIGNATURE, 0.8)
+            } else {
+                (rule::CONTACT_STATED, 0.75)
+            };
+            self.take(Candidate {
+                confidence,
+                rule,
+                ..candidate(predicate, Value::String(contact.value), contact.words)
+            });
         }
     }
 
@@ -327,13 +350,17 @@ impl<'a> Reader<'a> {
         candidate.confidence = (candidate.confidence * 100.0).round() / 100.0;
         candidate.valid_from = self.message.sent_at;
         let known = &mut self.found.candidates;
+        let of_predicate = known
+            .iter()
+            .filter(|it| it.predicate == candidate.predicate);
+        let is_full = of_predicate.count() >= most_of(candidate.predicate);
         let same = known
             .iter()
             .position(|it| it.predicate == candidate.predicate && it.value == candidate.value);
         match same {
             Some(at) if known[at].confidence < candidate.confidence => known[at] = candidate,
             Some(_) => {}
-            None if known.len() >= MAX_CANDIDATES => self.note(mark::CANDIDATES_CUT),
+            None if is_full => self.note(mark::CANDIDATES_CUT),
             None => known.push(candidate),
         }
     }
@@ -353,6 +380,20 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// A candidate that holds from when it was said, to be completed.
+fn candidate(predicate: &'static str, value: Value, words: String) -> Candidate {
+    Candidate {
+        predicate,
+        value,
+        confidence: 0.0,
+        valid_from: None,
+        valid_until: None,
+        rule: "",
+        marks: Vec::new(),
+        words,
+    }
+}
+
 fn rule_of(phrase: &Phrase) -> &'static str {
     match phrase {
         Phrase::Full(..) | Phrase::MonthDay(..) => "date.explicit",
@@ -367,5 +408,57 @@ fn rule_of(phrase: &Phrase) -> &'static str {
             "date.period_end"
         }
         Phrase::Unclear(_) | Phrase::Past => "date.none",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::token::steps;
+    use crate::{Mailbox, Origin, TextPart};
+
+    /// Each would take hours on a long message if the work grew with the square of it.
+    const HOSTILE: &[&str] = &[
+        "please send it by Friday ",
+        "I will meet you on Friday at 3 pm ",
+        "let's meet Friday or Friday or ",
+        "+44 20 79",
+        "call me on +44 ",
+        "a.b@",
+        "pay EUR 1.234,56 not ",
+        "9.",
+        "1 ",
+        "please\n",
+        "- by 3 November 2026\n",
+        "Please:\n",
+        "“said ",
+        "14 November ",
+        "next Friday, next Friday. ",
+        "will you we i'll you'll have the ",
+        "regards\nT: +\n",
+        "end of the end of ",
+    ];
+
+    fn steps_of(text: String, origin: Origin) -> u64 {
+        let message = Message {
+            from: Some(Mailbox::default()),
+            text: vec![TextPart { origin, text }],
+            ..Message::default()
+        };
+        steps::of(|| read(&message))
+    }
+
+    #[test]
+    fn the_work_grows_with_the_text_and_no_faster() {
+        for origin in [Origin::Author, Origin::Signature] {
+            for piece in HOSTILE {
+                let steps = |bytes: usize| steps_of(piece.repeat(bytes / piece.len()), origin);
+                let (some, more) = (steps(16_384), steps(65_536));
+                assert!(
+                    more <= 5 * some + 10_000,
+                    "{piece:?} as {origin:?}: {some} steps, and {more} for four times the text"
+                );
+            }
+        }
     }
 }

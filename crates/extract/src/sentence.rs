@@ -8,9 +8,14 @@ const MAX_TOKENS: usize = 200;
 /// A line at least this long may have been wrapped by the sender's program.
 const WRAPPED_CHARS: usize = 50;
 
+/// How many bytes of a sentence are kept as the words that a candidate came from.
+const MAX_WORDS_BYTES: usize = 320;
+
 /// One sentence, or one item of a list.
 #[derive(Clone, Debug)]
 pub(crate) struct Sentence {
+    /// Its text, with single spaces where lines were wrapped.
+    pub(crate) text: String,
     pub(crate) tokens: Vec<Token>,
     /// It ends with a question mark.
     pub(crate) is_question: bool,
@@ -20,6 +25,23 @@ pub(crate) struct Sentence {
     pub(crate) starts_paragraph: bool,
     /// It is a line or item of its own.
     pub(crate) is_item: bool,
+}
+
+impl Sentence {
+    /// The words around a token, for whoever asks where a candidate came from.
+    pub(crate) fn words(&self, at: usize) -> String {
+        let text = self.text.as_str();
+        if text.len() <= MAX_WORDS_BYTES {
+            return text.to_owned();
+        }
+        let place = self.tokens.get(at).map_or(0, |token| token.start);
+        let start = place.saturating_sub(MAX_WORDS_BYTES / 2);
+        let start = text.floor_char_boundary(start.min(text.len() - MAX_WORDS_BYTES));
+        let end = text.floor_char_boundary(start + MAX_WORDS_BYTES);
+        let before = if start > 0 { "…" } else { "" };
+        let after = if end < text.len() { "…" } else { "" };
+        format!("{before}{}{after}", &text[start..end])
+    }
 }
 
 /// All sentences of a text.
@@ -104,8 +126,16 @@ impl Reader {
         let introduces = text.ends_with(':');
         let all = tokens(text);
         for chunk in all.chunks(MAX_TOKENS) {
+            let start = chunk.first().map_or(0, |token| token.start);
+            let end = chunk.last().map_or(0, |token| token.end);
+            let placed = chunk.iter().cloned().map(|token| Token {
+                start: token.start - start,
+                end: token.end - start,
+                ..token
+            });
             self.found.push(Sentence {
-                tokens: chunk.to_vec(),
+                text: text[start..end].to_owned(),
+                tokens: placed.collect(),
                 is_question,
                 introduces,
                 starts_paragraph: std::mem::take(&mut self.starts_paragraph),

@@ -22,18 +22,25 @@ pub(crate) struct Token {
     pub(crate) is_capital: bool,
     /// All its letters are upper-case.
     pub(crate) is_upper: bool,
+    /// Where it starts in the sentence, in bytes.
+    pub(crate) start: usize,
+    /// Where it ends.
+    pub(crate) end: usize,
 }
 
 impl Token {
     pub(crate) fn is_word(&self, word: &str) -> bool {
+        steps::count();
         self.kind == Kind::Word && self.text == word
     }
 
     pub(crate) fn is_one_of(&self, words: &[&str]) -> bool {
+        steps::count();
         self.kind == Kind::Word && words.contains(&self.text.as_str())
     }
 
     pub(crate) fn is_sign(&self, sign: &str) -> bool {
+        steps::count();
         self.kind == Kind::Sign && self.text == sign
     }
 }
@@ -57,14 +64,15 @@ pub(crate) fn tokens(sentence: &str) -> Vec<Token> {
             (Kind::Sign, first.len_utf8())
         };
         let (raw, after) = rest.split_at(length);
-        tokens.push(token(kind, raw, is_glued));
+        let start = sentence.len() - rest.len();
+        tokens.push(token(kind, raw, is_glued, start));
         rest = after;
         is_glued = true;
     }
     tokens
 }
 
-fn token(kind: Kind, raw: &str, is_glued: bool) -> Token {
+fn token(kind: Kind, raw: &str, is_glued: bool, start: usize) -> Token {
     let is_long = raw.len() > MAX_WORD_BYTES;
     let text = match kind {
         Kind::Word if is_long => String::new(),
@@ -78,6 +86,8 @@ fn token(kind: Kind, raw: &str, is_glued: bool) -> Token {
         is_glued,
         is_capital: raw.starts_with(char::is_uppercase),
         is_upper: kind == Kind::Word && raw.chars().all(char::is_uppercase),
+        start,
+        end: start + raw.len(),
     }
 }
 
@@ -127,4 +137,27 @@ pub(crate) fn stands(tokens: &[Token], phrase: &[&str]) -> bool {
             .iter()
             .zip(tokens)
             .all(|(word, token)| token.is_word(word))
+}
+
+/// Counts what reading a message looks at, for the tests of how that grows; nothing elsewhere.
+pub(crate) mod steps {
+    #[cfg(test)]
+    thread_local! {
+        static COUNTED: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+    }
+
+    /// One token or character was looked at.
+    #[inline]
+    pub(crate) fn count() {
+        #[cfg(test)]
+        COUNTED.with(|counted| counted.set(counted.get() + 1));
+    }
+
+    /// How many were looked at while `work` ran.
+    #[cfg(test)]
+    pub(crate) fn of<T>(work: impl FnOnce() -> T) -> u64 {
+        let before = COUNTED.with(std::cell::Cell::get);
+        let _done = work();
+        COUNTED.with(std::cell::Cell::get) - before
+    }
 }

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use cl_extract::{
-    MAX_CANDIDATES, MAX_TEXT_BYTES, Mailbox, Message, Origin, TextPart, extract, mark,
+    MAX_CANDIDATES, MAX_TEXT_BYTES, Mailbox, Message, Origin, TextPart, extract, mark, rule,
 };
 use cl_model::scalar::{Predicate, is_name};
 use cl_model::time::UnixTime;
@@ -47,6 +47,8 @@ fn holds(message: &Message) {
         );
         assert!(candidate.confidence > 0.0 && candidate.confidence < 1.0);
         assert!(candidate.marks.iter().all(|it| is_name(it)) && is_name(candidate.rule));
+        assert!(rule::reason(candidate.rule).is_some());
+        assert!(!candidate.words.is_empty() && candidate.words.len() <= 400);
     }
     assert!(found.marks.iter().all(|it| is_name(it)));
 }
@@ -178,14 +180,21 @@ fn a_message_with_many_claims_says_that_some_are_left() {
         .map(|day| format!("Please send part {day} by {day} November 2026.\n\n"))
         .collect();
     let found = extract(&message(lines.concat()));
-    assert_eq!(found.candidates.len(), MAX_CANDIDATES);
+    let of = |predicate| {
+        let all = found.candidates.iter();
+        all.filter(|it| it.predicate == predicate).count()
+    };
+    assert_eq!(of("requested_delivery_date"), 16);
+    assert_eq!(of("request_summary"), 4);
+    assert_eq!(of("requesting_stakeholder"), 1);
+    assert!(found.candidates.len() <= MAX_CANDIDATES);
     assert!(found.marks.contains(&mark::CANDIDATES_CUT));
 }
 
 #[test]
 fn automatic_bulk_and_own_mail_yield_nothing() {
     let text = "Please pay EUR 5.00 by 3 November 2026.".to_owned();
-    assert_eq!(extract(&message(text.clone())).candidates.len(), 3);
+    assert_eq!(extract(&message(text.clone())).candidates.len(), 4);
     for reader_mark in [mark::AUTOMATIC, mark::BULK] {
         let mut message = message(text.clone());
         message.marks.push(reader_mark.to_owned());
@@ -204,7 +213,10 @@ fn automatic_bulk_and_own_mail_yield_nothing() {
 #[test]
 fn doubts_about_a_message_lower_every_confidence_and_mark_every_claim() {
     let text = "Please pay EUR 5.00 by tomorrow.";
+    // What a text says that talks to a machine is not handed on in its words.
+    let sums_up = |it: &cl_extract::Candidate| it.predicate == "request_summary";
     let sound = extract(&message(text.to_owned())).candidates;
+    let sound: Vec<_> = sound.into_iter().filter(|it| !sums_up(it)).collect();
     let mut copied = message(text.to_owned());
     copied.cc = std::mem::take(&mut copied.to);
     let mut guessed = message(text.to_owned());
@@ -219,6 +231,9 @@ fn doubts_about_a_message_lower_every_confidence_and_mark_every_claim() {
         (planted, mark::INSTRUCTION_SUSPECTED),
     ] {
         let found = extract(&doubtful).candidates;
+        let has_summary = found.iter().any(sums_up);
+        assert_eq!(has_summary, expected != mark::INSTRUCTION_SUSPECTED);
+        let found: Vec<_> = found.into_iter().filter(|it| !sums_up(it)).collect();
         assert_eq!(found.len(), sound.len(), "{expected}");
         for (doubtful, sound) in found.iter().zip(&sound) {
             assert_eq!(doubtful.value, sound.value);

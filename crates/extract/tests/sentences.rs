@@ -1105,19 +1105,13 @@ const TRAPS: &[Row] = &[
         false,
         mark::NOT_EXTRACTED,
     ),
-    (
-        "I will send you the deck by Friday.",
-        &[],
-        &[],
-        false,
-        mark::NOT_EXTRACTED,
-    ),
+    ("I will send you the deck by Friday.", &[], &[], false, ""),
     (
         "I'll send the deck by 14 November 2026.",
         &[],
         &[],
         false,
-        mark::NOT_EXTRACTED,
+        "",
     ),
     (
         "We can deliver by 14 November 2026.",
@@ -1223,14 +1217,14 @@ const TRAPS: &[Row] = &[
         &[],
         &[],
         true,
-        mark::NOT_EXTRACTED,
+        "",
     ),
     (
         "Let us meet on Thursday 5 November 2026 at 3 pm IST.",
         &[],
         &[],
         false,
-        mark::NOT_EXTRACTED,
+        mark::TIME_ZONE_UNCLEAR,
     ),
     (
         "Could you come to the workshop on 5 November?",
@@ -1444,7 +1438,7 @@ const MORE_TRAPS: &[Row] = &[
         &[],
         &[],
         false,
-        mark::NOT_EXTRACTED,
+        mark::CONDITIONAL,
     ),
     (
         "Please let us know by Friday whether you can attend.",

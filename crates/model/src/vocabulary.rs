@@ -14,7 +14,7 @@ use crate::list::List;
 use crate::part::Label;
 use crate::refusal::{Code, Refusal};
 use crate::scalar::{Predicate, Text};
-use crate::time::CalendarDate;
+use crate::time::{CalendarDate, UnixTime};
 
 /// The published list.
 const PUBLISHED: &str = include_str!("../../../schemas/predicates.json");
@@ -37,6 +37,8 @@ choice! {
         Text = "text",
         /// A day: `2026-08-14`.
         Date = "date",
+        /// A moment in UTC, to the second: `2026-08-14T09:30:00Z`.
+        Instant = "instant",
         /// An amount in a currency: `{"amount":"1200.50","currency":"EUR"}`; the amount is a
         /// decimal of up to 15 digits before the point and 4 behind it, without an exponent.
         Money = "money",
@@ -57,12 +59,20 @@ impl Datatype {
             Self::Date => value
                 .as_str()
                 .is_some_and(|text| CalendarDate::parse(text).is_some()),
+            Self::Instant => value.as_str().is_some_and(is_instant),
             Self::Money => Money::read(value).is_some(),
             Self::Person => is_string_of(value, 320),
             Self::Number => value.is_number(),
             Self::Boolean => value.is_boolean(),
         }
     }
+}
+
+/// Whether a text is a moment in the one form of the vocabulary.
+fn is_instant(text: &str) -> bool {
+    text.len() == "2026-08-14T09:30:00Z".len()
+        && text.ends_with('Z')
+        && UnixTime::parse(text).is_some()
 }
 
 fn is_string_of(value: &Value, max_chars: usize) -> bool {
@@ -247,6 +257,12 @@ mod tests {
             (Datatype::Date, json!("2024-02-29"), true),
             (Datatype::Date, json!("2023-02-29"), false),
             (Datatype::Date, json!("2026-8-1"), false),
+            (Datatype::Instant, json!("2024-02-29T09:30:00Z"), true),
+            (Datatype::Instant, json!("2023-02-29T09:30:00Z"), false),
+            (Datatype::Instant, json!("2024-02-29T09:30:00+00:00"), false),
+            (Datatype::Instant, json!("2024-02-29T09:30:00.0Z"), false),
+            (Datatype::Instant, json!("2024-02-29T09:30Z"), false),
+            (Datatype::Instant, json!("2024-02-29"), false),
             (Datatype::Person, json!("a@example.org"), true),
             (Datatype::Person, json!("p".repeat(321)), false),
             (Datatype::Number, json!(1.5), true),

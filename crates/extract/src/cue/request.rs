@@ -12,16 +12,84 @@ pub(crate) struct Cue {
 
 /// Verbs that ask for a delivery when a sentence begins with them.
 pub(super) const IMPERATIVES: &[&str] = &[
-    "send", "provide", "deliver", "submit", "return", "confirm", "upload", "share", "review",
-    "approve", "sign", "reply", "respond", "complete", "prepare", "pay", "forward", "email",
-    "mail", "ship", "finish", "update", "check", "fill", "transfer", "remit", "give", "bring",
-    "get", "book", "order", "settle",
+    "send",
+    "provide",
+    "deliver",
+    "submit",
+    "return",
+    "confirm",
+    "upload",
+    "share",
+    "review",
+    "approve",
+    "sign",
+    "reply",
+    "respond",
+    "complete",
+    "prepare",
+    "pay",
+    "forward",
+    "email",
+    "mail",
+    "ship",
+    "finish",
+    "update",
+    "check",
+    "fill",
+    "transfer",
+    "remit",
+    "give",
+    "bring",
+    "get",
+    "book",
+    "order",
+    "settle",
+    "renew",
+    "call",
+    "ring",
+    "leave",
+    "drop",
+    "translate",
+    "redo",
+    "fix",
+    "clear",
+    "register",
+    "buy",
+    "collect",
+    "cancel",
+    "ask",
+    "tell",
+    "hand",
+    "answer",
+    "print",
+    "lock",
+    "pick",
+    "write",
+    "add",
+    "remove",
+    "correct",
+    "test",
+    "draft",
+    "close",
+    "open",
+    "pack",
+    "supply",
+    "file",
+    "execute",
+    "present",
+    "make",
+    "wire",
+    "clean",
+    "attach",
+    "include",
+    "inform",
 ];
 
 /// What stands behind such a verb if it is one.
 const AFTER_IMPERATIVE: &[&str] = &[
     "the", "a", "an", "us", "me", "your", "this", "these", "those", "it", "them", "back", "all",
     "any", "both", "our", "my", "over", "by", "to", "in", "out", "that", "him", "her", "with",
+    "sure", "up",
 ];
 
 /// What follows "please" where nothing is asked for.
@@ -88,19 +156,29 @@ fn request_at(tokens: &[Token], at: usize, is_first: bool) -> Option<f64> {
                     "also", "just", "then", "kindly", "both", "could", "can", "would", "you",
                 ],
             );
-            let is_empty = next.is_some_and(|it| it.is_one_of(NO_REQUEST_AFTER_PLEASE));
+            let is_empty = next.is_some_and(|it| it.is_one_of(NO_REQUEST_AFTER_PLEASE))
+                && !asks_after_all(after);
             (!is_empty).then_some(0.8)
         }
+        "can" | "could" | "may" if asks_to_have(after) => Some(0.7),
         "can" | "could" | "would" | "will" => {
-            let is_asked = after.first().is_some_and(|it| it.is_word("you"));
+            let asks_for_words = before(1).is_some_and(|it| {
+                it.is_one_of(&["what", "how", "why", "when", "where", "which", "who"])
+            });
+            if asks_for_words {
+                return None;
+            }
+            let is_asked = after.first().is_some_and(|it| it.is_one_of(&["you", "u"]));
             let next = word_after(
                 after.get(1..)?,
                 &[
                     "please", "also", "kindly", "possibly", "just", "maybe", "then",
                 ],
             )?;
-            let is_verb = next.kind == Kind::Word && !next.is_one_of(NO_REQUEST_AFTER_YOU);
-            (is_asked && is_verb).then_some(0.8)
+            let is_verb = (next.kind == Kind::Word && !next.is_one_of(NO_REQUEST_AFTER_YOU))
+                || asks_after_all(&after[1..]);
+            let is_about_the_author = find(after, &["mind", "if"], 0).is_some_and(|it| it <= 2);
+            (is_asked && is_verb && !is_about_the_author).then_some(0.8)
         }
         "need" | "require" => {
             let subject = (1..=3)
@@ -108,7 +186,7 @@ fn request_at(tokens: &[Token], at: usize, is_first: bool) -> Option<f64> {
                 .any(|it| it.is_one_of(&["i", "we", "i'd", "we'd", "i'll", "we'll"]));
             let is_to = after.first().is_some_and(|it| it.is_word("to"));
             let is_for_you = before(1).is_some_and(|it| it.is_word("you")) && is_to;
-            ((subject && !is_to) || is_for_you).then_some(0.7)
+            ((subject && !is_to) || is_for_you || (is_first && !is_to)).then_some(0.7)
         }
         "like" | "want" => {
             let subject = (1..=3)
@@ -129,13 +207,37 @@ fn request_at(tokens: &[Token], at: usize, is_first: bool) -> Option<f64> {
                 .any(|it| it.is_one_of(&["would", "i'd", "we'd"]));
             is_wish.then_some(0.75)
         }
-        "grateful" => {
+        "grateful" | "obliged" | "thankful" => {
             let is_wish = after.first().is_some_and(|it| it.is_one_of(&["if", "for"]))
                 && (1..=3)
                     .filter_map(before)
-                    .any(|it| it.is_one_of(&["would", "i'd", "we'd"]));
+                    .any(|it| it.is_one_of(&["would", "should", "i'd", "we'd"]));
             is_wish.then_some(0.75)
         }
+        "chance" => {
+            let is_asked = [&["you", "can"][..], &["you", "could"]]
+                .iter()
+                .any(|it| stands(after, it));
+            is_asked.then_some(0.75)
+        }
+        "possible" => {
+            let is_asked = before(1).is_some_and(|it| it.is_one_of(&["be", "it"]))
+                && (1..=3).filter_map(before).any(|it| it.is_word("it"));
+            let leads = [&["to"][..], &["for", "you", "to"]]
+                .iter()
+                .any(|it| stands(after, it));
+            (is_asked && leads).then_some(0.75)
+        }
+        "requested" | "required" | "asked" => {
+            let is_told = (1..=3).filter_map(before).any(|it| it.is_word("are"))
+                && (2..=4).filter_map(before).any(|it| it.is_word("you"));
+            (is_told && after.first().is_some_and(|it| it.is_word("to"))).then_some(0.75)
+        }
+        "remember" if is_first => {
+            let is_reminder = after.first().is_some_and(|it| it.is_word("to"));
+            is_reminder.then_some(0.7)
+        }
+        "be" if is_first => stands(after, &["sure", "to"]).then_some(0.7),
         "ask" | "asking" | "request" | "requesting" => {
             let subject = (1..=3)
                 .filter_map(before)
@@ -168,6 +270,46 @@ fn request_at(tokens: &[Token], at: usize, is_first: bool) -> Option<f64> {
     }
 }
 
+/// Whether words that seldom ask for something do so here: "be so kind as to", "remember to".
+fn asks_after_all(after: &[Token]) -> bool {
+    const PHRASES: &[&[&str]] = &[
+        &["be", "so", "kind"],
+        &["be", "so", "good"],
+        &["be", "able", "to"],
+        &["be", "willing", "to"],
+        &["be", "sure", "to"],
+        &["remember", "to"],
+        &["see", "that"],
+        &["see", "to", "it"],
+        &["make", "sure"],
+        &["make", "the"],
+        &["make", "a"],
+        &["have", "the"],
+        &["have", "it"],
+        &["do", "the"],
+        &["keep", "the"],
+    ];
+    let skipped = after
+        .iter()
+        .take_while(|it| it.is_one_of(&["please", "also", "kindly", "possibly"]))
+        .count();
+    let rest = &after[skipped..];
+    PHRASES.iter().any(|it| stands(rest, it))
+}
+
+/// "can I have your", "could we get the".
+fn asks_to_have(after: &[Token]) -> bool {
+    let is_us = after.first().is_some_and(|it| it.is_one_of(&["i", "we"]));
+    let skipped = usize::from(after.get(1).is_some_and(|it| it.is_word("please")));
+    let has = after
+        .get(1 + skipped)
+        .is_some_and(|it| it.is_one_of(&["have", "get"]));
+    let a_thing = after
+        .get(2 + skipped)
+        .is_some_and(|it| it.is_one_of(&["your", "the", "a", "an", "some", "my", "our", "that"]));
+    is_us && has && a_thing
+}
+
 /// The first word behind `fillers`.
 fn word_after<'a>(tokens: &'a [Token], fillers: &[&str]) -> Option<&'a Token> {
     tokens
@@ -177,7 +319,7 @@ fn word_after<'a>(tokens: &'a [Token], fillers: &[&str]) -> Option<&'a Token> {
 }
 
 /// Greeting and connecting words before the first verb: "Hi Asha,", "Asha,", "Also,".
-fn opening_length(tokens: &[Token]) -> usize {
+pub(super) fn opening_length(tokens: &[Token]) -> usize {
     let comma = tokens.iter().take(4).position(|it| it.is_sign(","));
     let greeting = comma.filter(|at| {
         let is_greeting =

@@ -12,6 +12,8 @@ pub(crate) enum Tie {
     Before,
     /// On that day.
     On,
+    /// Until that day, which many writers say for by.
+    Until,
     /// Nothing: the date may belong to a noun.
     Bare,
     /// It is a topic, an origin or a start.
@@ -70,11 +72,17 @@ pub(crate) fn tie(
         {
             Tie::By
         }
+        "until" | "till" | "til" if earlier.last().is_some_and(|it| it.is_word("latest")) => {
+            Tie::By
+        }
+        "until" | "till" | "til" => Tie::Until,
+        "for" if earlier.iter().any(|it| it.is_word("ready")) => Tie::By,
         "date" if earlier.iter().any(|it| it.is_one_of(&["due", "delivery"])) => Tie::By,
         "is" | "are" | "=" if names_deadline(earlier) => Tie::By,
         "from" | "of" | "since" | "dated" | "after" | "between" | "through" | "during" | "for"
-        | "than" | "until" | "till" | "to" | "about" | "as" | "starting" | "is" | "are" | "was"
-        | "were" | "date" => Tie::Other,
+        | "than" | "to" | "about" | "as" | "starting" | "is" | "are" | "was" | "were" | "date" => {
+            Tie::Other
+        }
         _ if tokens.get(at).is_some_and(|it| it.is_sign(":")) && names_deadline(earlier) => Tie::By,
         _ => loose,
     }
@@ -84,6 +92,7 @@ fn names_deadline(earlier: &[Token]) -> bool {
     earlier.iter().any(|it| it.is_word("deadline"))
         || find(earlier, &["due", "date"], 0).is_some()
         || find(earlier, &["delivery", "date"], 0).is_some()
+        || find(earlier, &["closing", "date"], 0).is_some()
 }
 
 /// Words between a preposition and its day: "by 5 pm on the", "by close of business on".
@@ -119,15 +128,28 @@ fn follows_freely(tokens: &[Token], end: usize) -> bool {
     tokens.get(end).is_none_or(|it| {
         it.kind == Kind::Sign
             || it.is_one_of(&[
-                "please", "at", "and", "so", "if", "latest", "because", "as", "or", "by", "to",
-                "for",
+                "please", "pls", "plz", "at", "and", "so", "if", "latest", "because", "as", "or",
+                "by", "to", "for",
             ])
+            || is_part_of_day(it)
     })
 }
 
 /// Whether a bare date is followed by nothing that it could modify.
 pub(crate) fn stands_alone(tokens: &[Token], end: usize) -> bool {
-    tokens
-        .get(end)
-        .is_none_or(|it| it.kind == Kind::Sign || it.is_one_of(&["please", "at"]))
+    tokens.get(end).is_none_or(|it| {
+        it.kind == Kind::Sign || it.is_one_of(&["please", "pls", "plz", "at"]) || is_part_of_day(it)
+    })
+}
+
+fn is_part_of_day(token: &Token) -> bool {
+    token.is_one_of(&[
+        "morning",
+        "afternoon",
+        "evening",
+        "night",
+        "noon",
+        "lunchtime",
+        "midday",
+    ])
 }

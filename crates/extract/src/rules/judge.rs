@@ -11,6 +11,19 @@ use crate::token::{Kind, Token};
 /// too.
 const NOT_ASKED: f64 = 0.85;
 
+/// Verbs of a state that lasts until a day, which is no day by which something is wanted.
+const LASTING: &[&str] = &[
+    "wait", "stay", "keep", "hold", "closed", "open", "away", "valid", "leave", "remain",
+    "continue", "stop", "pause", "use", "be", "store", "postpone", "delay", "off",
+];
+
+/// What a date that is asked for leaves of its confidence, and why it is in doubt, if it is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Asked {
+    pub(super) factor: f64,
+    pub(super) mark: Option<&'static str>,
+}
+
 /// Whether a date is one end of a range, or one of several choices.
 pub(super) fn is_in_range(tokens: &[Token], mentions: &[Mention], at: usize) -> bool {
     let joins = |token: &Token| {
@@ -41,7 +54,7 @@ pub(super) fn judge(
     requests: &[Cue],
     mention: &Mention,
     is_introduced: bool,
-) -> Result<f64, &'static str> {
+) -> Result<Asked, &'static str> {
     let tokens = &sentence.tokens;
     let tie = tie(sentence, mention);
     if tie == Tie::Other {
@@ -71,13 +84,22 @@ pub(super) fn judge(
     }
     let is_request = requests.iter().any(|it| Some(it.at) == governor);
     let factor = if is_request { 1.0 } else { NOT_ASKED };
+    let asked = |factor| Ok(Asked { factor, mark: None });
     match tie {
-        Tie::By => Ok(factor),
-        Tie::On => Ok(0.9 * factor),
-        Tie::Bare if cue::stands_alone(tokens, mention.end) => Ok(0.85 * factor),
+        Tie::By => asked(factor),
+        Tie::On => asked(0.9 * factor),
+        Tie::Bare if cue::stands_alone(tokens, mention.end) => asked(0.85 * factor),
+        Tie::Until if is_request && !tokens[from..mention.start].iter().any(lasts) => Ok(Asked {
+            factor: 0.8 * factor,
+            mark: Some(mark::DATE_UNTIL),
+        }),
         Tie::Before => Err(mark::DATE_EXCLUSIVE),
-        Tie::Bare | Tie::Other => Err(mark::NOT_EXTRACTED),
+        Tie::Bare | Tie::Until | Tie::Other => Err(mark::NOT_EXTRACTED),
     }
+}
+
+fn lasts(token: &Token) -> bool {
+    token.is_one_of(LASTING)
 }
 
 /// Whether a day is named in passing ("it was busy today"): no request, no "by", no date.
@@ -151,7 +173,7 @@ pub(super) fn judge_amount(
     if cue::is_reported(tokens, at) {
         return Err(mark::REPORTED);
     }
-    if cue::is_negated(tokens, at) {
+    if cue::is_negated(tokens, at) && !amount::is_missing(tokens) {
         return Err(mark::NEGATED);
     }
     if cue::is_conditional(tokens, at) {

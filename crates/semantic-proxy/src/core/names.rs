@@ -53,6 +53,7 @@ impl Names {
             Datatype::Person => "person",
             Datatype::Text
             | Datatype::Date
+            | Datatype::Instant
             | Datatype::Money
             | Datatype::Number
             | Datatype::Boolean => "value",

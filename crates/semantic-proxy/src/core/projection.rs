@@ -224,7 +224,7 @@ fn whole(datatype: Datatype, value: &Value) -> Result<Shape, Violation> {
             let words = format!("{} {amount}", money.currency);
             (value.clone(), words, Form::Bare, false)
         }
-        Datatype::Date => {
+        Datatype::Date | Datatype::Instant => {
             let text = value.as_str().ok_or(Violation::ValueNotOfDatatype)?;
             (value.clone(), text.to_owned(), Form::Bare, false)
         }

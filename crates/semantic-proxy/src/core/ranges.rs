@@ -2,7 +2,7 @@
 //!
 //! | datatype | coarser form |
 //! | --- | --- |
-//! | date | its month: `2026-08` |
+//! | date, instant | its month: `2026-08` |
 //! | number | its power of ten: `1000 to 10000`, `-10 to -1`, `0 to 1` below one |
 //! | money | the same, of whole units: `EUR 1000 to 10000` |
 //! | text, person, boolean | none: the claim does not leave |
@@ -25,6 +25,11 @@ pub fn generalise(datatype: Datatype, value: &Value) -> Option<String> {
         Datatype::Date => {
             let date = CalendarDate::parse(value.as_str()?)?;
             Some(format!("{:04}-{:02}", date.year(), date.month()))
+        }
+        // Its day in UTC would be as exact as a date.
+        Datatype::Instant => {
+            let day = CalendarDate::parse(value.as_str()?.split_once('T')?.0)?;
+            Some(format!("{:04}-{:02}", day.year(), day.month()))
         }
         Datatype::Number => Some(range(size_of_number(value)?)),
         Datatype::Money => {

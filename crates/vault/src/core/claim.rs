@@ -234,11 +234,15 @@ impl Claim {
     }
 }
 
-/// Whether two different values of this type, in one conversation, contradict each other. A day, an
-/// amount, a number or a yes is one; people and texts may be several.
+/// Whether two different values of this type, in one conversation, contradict each other. A day, a
+/// moment, an amount, a number or a yes is one; people and texts may be several.
 pub const fn excludes_others(datatype: Datatype) -> bool {
     match datatype {
-        Datatype::Date | Datatype::Money | Datatype::Number | Datatype::Boolean => true,
+        Datatype::Date
+        | Datatype::Instant
+        | Datatype::Money
+        | Datatype::Number
+        | Datatype::Boolean => true,
         Datatype::Person | Datatype::Text => false,
     }
 }
