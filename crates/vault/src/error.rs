@@ -57,6 +57,9 @@ pub enum Error {
     /// The subject has no such event.
     #[error("no such event")]
     EventNotFound,
+    /// The subject has no such claim.
+    #[error("no such claim")]
+    ClaimNotFound,
     /// The submitter had no such exchange.
     #[error("no such exchange")]
     ExchangeNotFound,
@@ -145,6 +148,7 @@ impl Error {
                 "the subject was erased",
             ),
             Self::EventNotFound => status(Code::NotFound, "EVENT_NOT_FOUND", "no such event"),
+            Self::ClaimNotFound => status(Code::NotFound, "CLAIM_NOT_FOUND", "no such claim"),
             Self::ExchangeNotFound => {
                 status(Code::NotFound, "EXCHANGE_NOT_FOUND", "no such exchange")
             }

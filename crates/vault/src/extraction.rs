@@ -23,6 +23,14 @@ impl Extractor for RuleExtractor {
         }
         Found { candidates, marks }
     }
+
+    fn reason(&self, rule: &str) -> Option<&'static str> {
+        cl_extract::rule::reason(rule)
+    }
+
+    fn meaning(&self, mark: &str) -> Option<&'static str> {
+        cl_extract::mark::meaning(mark)
+    }
 }
 
 fn message(source: &Source<'_>) -> Message {
@@ -73,6 +81,7 @@ fn candidate(found: cl_extract::Candidate) -> Option<Candidate> {
         valid_until: found.valid_until,
         rule: Name::new(found.rule)?,
         marks: marks.collect::<Option<_>>()?,
+        words: found.words,
     })
 }
 

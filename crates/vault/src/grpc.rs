@@ -12,9 +12,10 @@ use cl_wire::vault::v1::owner_service_server::OwnerService;
 use cl_wire::vault::v1::vault_service_server::VaultService;
 use cl_wire::vault::v1::{
     CaptureEventsRequest, CaptureEventsResponse, EraseEventRequest, EraseEventResponse,
-    EraseSubjectRequest, EraseSubjectResponse, ListClaimsRequest, ListClaimsResponse,
-    ListEventsRequest, ListEventsResponse, ResolveClaimsRequest, ResolveClaimsResponse,
-    StorePayloadRequest, StorePayloadResponse, SubmitProposalRequest, SubmitProposalResponse,
+    EraseSubjectRequest, EraseSubjectResponse, ExplainClaimRequest, ExplainClaimResponse,
+    ListClaimsRequest, ListClaimsResponse, ListEventsRequest, ListEventsResponse,
+    ResolveClaimsRequest, ResolveClaimsResponse, StorePayloadRequest, StorePayloadResponse,
+    SubmitProposalRequest, SubmitProposalResponse,
 };
 use tonic::{Request, Response, Status, Streaming};
 
@@ -139,6 +140,19 @@ impl OwnerService for OwnerRpc {
             let owner = parse::owner(&request)?;
             let (page, predicate) = parse::claims_page(request.into_inner(), &owner)?;
             Ok(self.vault.claims(page, predicate).await?.into())
+        })
+        .await
+    }
+
+    async fn explain_claim(
+        &self,
+        request: Request<ExplainClaimRequest>,
+    ) -> Result<Response<ExplainClaimResponse>, Status> {
+        let call = Call::of(&request);
+        call.answer(async {
+            let owner = parse::owner(&request)?;
+            let (name, claim) = parse::explanation(request.into_inner(), &owner)?;
+            Ok(self.vault.explain(name, claim).await?.into())
         })
         .await
     }

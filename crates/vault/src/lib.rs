@@ -79,7 +79,7 @@ const OWNERS: &[&str] = &["owner/*"];
 const GATEWAY: &[&str] = &["edge/cl-gateway"];
 
 /// Who may call which rpc. That an owner's tenant is the one in the message is checked in each.
-const CALLERS: [(&str, &[&str]); 8] = [
+const CALLERS: [(&str, &[&str]); 9] = [
     ("/contextlayer.vault.v1.VaultService/ResolveClaims", PROXY),
     (
         "/contextlayer.vault.v1.CaptureService/CaptureEvents",
@@ -91,6 +91,7 @@ const CALLERS: [(&str, &[&str]); 8] = [
     ),
     ("/contextlayer.vault.v1.OwnerService/ListEvents", OWNERS),
     ("/contextlayer.vault.v1.OwnerService/ListClaims", OWNERS),
+    ("/contextlayer.vault.v1.OwnerService/ExplainClaim", OWNERS),
     ("/contextlayer.vault.v1.OwnerService/EraseSubject", OWNERS),
     ("/contextlayer.vault.v1.OwnerService/EraseEvent", OWNERS),
     (

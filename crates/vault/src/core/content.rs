@@ -10,6 +10,9 @@ use serde_json::{Value, json};
 /// The most candidates that one item may give.
 pub const MAX_CANDIDATES: usize = 64;
 
+/// The most bytes of an author's words that are kept for one claim of an event.
+pub const MAX_WORDS_BYTES: usize = 400;
+
 /// The mark of an item whose content nothing was read from.
 pub const NOT_EXTRACTED: &str = "not_extracted";
 
@@ -135,6 +138,8 @@ pub struct Candidate {
     pub rule: Name,
     /// What the rule noticed.
     pub marks: Vec<Name>,
+    /// The author's words that it came from.
+    pub words: String,
 }
 
 /// What an extractor found in an item.
@@ -151,6 +156,12 @@ pub struct Found {
 pub trait Extractor: Send + Sync {
     /// The claims in one item.
     fn extract(&self, source: &Source<'_>) -> Found;
+
+    /// What a rule takes and why it is in doubt, for the owner; none for rules that it does not know.
+    fn reason(&self, rule: &str) -> Option<&'static str>;
+
+    /// What a mark means, for the owner; none for marks that it does not know.
+    fn meaning(&self, mark: &str) -> Option<&'static str>;
 }
 
 /// Candidates that the vocabulary admits, with the marks that the item gets.
@@ -170,7 +181,9 @@ pub fn extract(
     let found = extractor.extract(source);
     let mut is_refused = found.candidates.len() > MAX_CANDIDATES;
     let mut candidates = Vec::new();
-    for candidate in found.candidates.into_iter().take(MAX_CANDIDATES) {
+    for mut candidate in found.candidates.into_iter().take(MAX_CANDIDATES) {
+        let kept = candidate.words.floor_char_boundary(MAX_WORDS_BYTES);
+        candidate.words.truncate(kept);
         let published = vocabulary.find(&candidate.predicate);
         match published.map(|published| published.datatype) {
             Some(datatype) if datatype.admits(&candidate.value) => {

@@ -8,7 +8,7 @@ use cl_model::document::{InvalidBytes, MAX_DOCUMENT_BYTES, Signed, read_canonica
 use cl_model::object::{ContextRequest, ProtocolObject as _};
 use cl_model::operation::{OperationId, TenantName};
 use cl_model::scalar::{Predicate, Reference};
-use cl_model::urn::{EventId, MAX_ID_BYTES};
+use cl_model::urn::{ClaimId, EventId, MAX_ID_BYTES};
 use cl_wire::field_path::FieldPath;
 use cl_wire::grant::{InvalidGrant, SignedGrant};
 use cl_wire::vault::v1 as wire;
@@ -201,6 +201,18 @@ pub(super) fn event_erasure(
         event.ok_or_else(|| invalid("event_ref", "NOT_AN_EVENT_ID"))?,
         operation_id(&message.operation_id)?,
     ))
+}
+
+pub(super) fn explanation(
+    message: wire::ExplainClaimRequest,
+    owner: &Owner,
+) -> Result<(SubjectName, ClaimId), Error> {
+    let name = owned_subject(&message.tenant, &message.subject_ref, owner)?;
+    let claim = (message.claim_ref.len() <= MAX_ID_BYTES)
+        .then(|| ClaimId::parse(&message.claim_ref))
+        .flatten();
+    let claim = claim.ok_or_else(|| invalid("claim_ref", "NOT_A_CLAIM_ID"))?;
+    Ok((name, claim))
 }
 
 pub(super) fn submission(message: wire::SubmitProposalRequest) -> Result<Submission, Error> {

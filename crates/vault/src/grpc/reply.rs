@@ -9,7 +9,7 @@ use super::parse::write_page_token;
 use crate::core::claim::TRUST;
 use crate::service::capture::Outcome;
 use crate::service::memory::Pending;
-use crate::service::owner::{ListedClaim, Page};
+use crate::service::owner::{Evidence, ExplainedClaim, ListedClaim, Page};
 use crate::service::resolve::{Answer, ResolvedClaim};
 use crate::store::StoredEvent;
 
@@ -98,6 +98,34 @@ impl From<Page<ListedClaim>> for wire::ListClaimsResponse {
             claims: claims.collect(),
             next_page_token: page.next.map(write_page_token).unwrap_or_default(),
             total_size: page.total,
+        }
+    }
+}
+
+impl From<ExplainedClaim> for wire::ExplainClaimResponse {
+    fn from(explained: ExplainedClaim) -> Self {
+        Self {
+            claim: explained.document,
+            evidence: explained.evidence.into_iter().map(Into::into).collect(),
+        }
+    }
+}
+
+impl From<Evidence> for wire::ClaimEvidence {
+    fn from(evidence: Evidence) -> Self {
+        let marks = evidence.marks.into_iter();
+        Self {
+            event_ref: evidence.support.event.as_str().to_owned(),
+            words: evidence.words,
+            rule: evidence.support.rule.as_str().to_owned(),
+            reason: evidence.reason.unwrap_or_default().to_owned(),
+            confidence: evidence.support.confidence.get(),
+            marks: marks
+                .map(|(mark, meaning)| wire::ExplainedMark {
+                    mark,
+                    meaning: meaning.unwrap_or_default().to_owned(),
+                })
+                .collect(),
         }
     }
 }

@@ -178,6 +178,7 @@ impl Capture {
         let mut marks: BTreeSet<Name> = extracted.marks.into_iter().collect();
         let thread = item.mail.as_ref().map(|mail| mail.thread(event));
         let mut claims: Vec<ClaimKey> = Vec::new();
+        let mut words = Vec::new();
         for (candidate, datatype) in extracted.candidates {
             let support = Support {
                 event: event.id.clone(),
@@ -194,6 +195,7 @@ impl Capture {
             }
             if !claims.contains(&claim) {
                 claims.push(claim);
+                words.push(candidate.words);
             }
         }
         let count = u32::try_from(claims.len()).unwrap_or(u32::MAX);
@@ -205,6 +207,7 @@ impl Capture {
                 ways: Vec::new(),
                 marks: marks.into_iter().collect(),
                 claims,
+                words,
                 payload: payload.digest,
                 label: item.event.label(),
                 place,

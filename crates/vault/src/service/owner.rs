@@ -1,10 +1,12 @@
 //! What the owner of the context may see.
 
 use cl_model::scalar::Predicate;
+use cl_model::urn::ClaimId;
 
 use super::Vault;
+use crate::core::claim::Support;
 use crate::error::Error;
-use crate::store::{Known, StoredClaim, StoredEvent, SubjectName, blocking};
+use crate::store::{Known, StoreError, StoredClaim, StoredEvent, SubjectName, blocking};
 
 /// The most bytes of documents on one page, so that it fits a message.
 const MAX_PAGE_BYTES: usize = 2 * 1024 * 1024;
@@ -81,6 +83,71 @@ impl Vault {
     }
 }
 
+/// Where a claim comes from.
+pub(crate) struct ExplainedClaim {
+    pub(crate) document: Vec<u8>,
+    pub(crate) evidence: Vec<Evidence>,
+}
+
+/// One source of a claim, with the author's words.
+pub(crate) struct Evidence {
+    pub(crate) support: Support,
+    pub(crate) words: String,
+    pub(crate) reason: Option<&'static str>,
+    /// What the rule noticed, and what that means.
+    pub(crate) marks: Vec<(String, Option<&'static str>)>,
+}
+
+impl Vault {
+    /// Where a claim comes from, source by source.
+    pub(crate) async fn explain(
+        &self,
+        name: SubjectName,
+        id: ClaimId,
+    ) -> Result<ExplainedClaim, Error> {
+        let own = self.own.to_string();
+        let found = blocking(&self.store, move |store| {
+            let subject = match store.find(&name)? {
+                Known::Subject(subject) => subject,
+                Known::Erased => return Err(StoreError::Erased),
+                Known::Nothing => return Ok(None),
+            };
+            let mut draft = store.draft(&subject)?;
+            let Some(key) = draft.find_claim(&id)? else {
+                return Ok(None);
+            };
+            let claim = draft.claim(&key)?.ok_or(StoreError::Corrupt)?;
+            let contradicts = draft.contradicting(&claim)?;
+            let document = claim.document(&own, name.subject.as_str(), &contradicts);
+            let mut sources = Vec::with_capacity(claim.supports().len());
+            for support in claim.supports() {
+                let event = draft.event(&support.event)?;
+                let content = event.and_then(|event| event.content);
+                let words = content.map(|content| content.words_of(&key).to_owned());
+                sources.push((support.clone(), words.unwrap_or_default()));
+            }
+            Ok(Some((document.map_err(|_| StoreError::Corrupt)?, sources)))
+        });
+        let (document, sources) = found.await?.ok_or(Error::ClaimNotFound)?;
+        let evidence = sources.into_iter().map(|(support, words)| {
+            let marks = support.marks.iter().map(|mark| {
+                let meaning = self.extractor.meaning(mark.as_str());
+                (mark.as_str().to_owned(), meaning)
+            });
+            Evidence {
+                reason: self.extractor.reason(support.rule.as_str()),
+                marks: marks.collect(),
+                words,
+                support,
+            }
+        });
+        Ok(ExplainedClaim {
+            document,
+            evidence: evidence.collect(),
+        })
+    }
+}
+
 /// A claim as its owner sees it.
 pub(crate) struct ListedClaim {
     pub(crate) document: Vec<u8>,
@@ -92,11 +159,11 @@ fn listed_claim(
     stored: &StoredClaim,
     own: &str,
     subject_ref: &str,
-) -> Result<(u64, ListedClaim), crate::store::StoreError> {
+) -> Result<(u64, ListedClaim), StoreError> {
     let claim = &stored.claim;
     let document = claim.document(own, subject_ref, &stored.contradicts);
     let listed = ListedClaim {
-        document: document.map_err(|_| crate::store::StoreError::Corrupt)?,
+        document: document.map_err(|_| StoreError::Corrupt)?,
         marks: claim
             .marks()
             .into_iter()

@@ -5,8 +5,9 @@ use cl_wire::vault::v1::memory_service_client::MemoryServiceClient;
 use cl_wire::vault::v1::owner_service_client::OwnerServiceClient;
 use cl_wire::vault::v1::vault_service_client::VaultServiceClient;
 use cl_wire::vault::v1::{
-    CaptureEventsRequest, EraseEventRequest, EraseSubjectRequest, ListClaimsRequest,
-    ListEventsRequest, ResolveClaimsRequest, StorePayloadRequest, SubmitProposalRequest,
+    CaptureEventsRequest, EraseEventRequest, EraseSubjectRequest, ExplainClaimRequest,
+    ListClaimsRequest, ListEventsRequest, ResolveClaimsRequest, StorePayloadRequest,
+    SubmitProposalRequest,
 };
 use tonic::Code;
 
@@ -61,6 +62,10 @@ async fn refuses_the_wrong_caller_on_every_rpc() {
             ),
             (
                 "owner",
+                refusal(owner.explain_claim(ExplainClaimRequest::default()).await),
+            ),
+            (
+                "owner",
                 refusal(owner.erase_subject(EraseSubjectRequest::default()).await),
             ),
             (
@@ -103,6 +108,11 @@ async fn an_owner_has_no_way_to_another_tenant() {
         subject_ref: subject_ref.clone(),
         ..ListClaimsRequest::default()
     };
+    let explanation = ExplainClaimRequest {
+        tenant: tenant.clone(),
+        subject_ref: subject_ref.clone(),
+        claim_ref: "urn:cl:claim:a".to_owned(),
+    };
     let subject = EraseSubjectRequest {
         tenant: tenant.clone(),
         subject_ref: subject_ref.clone(),
@@ -117,6 +127,7 @@ async fn an_owner_has_no_way_to_another_tenant() {
     let answers = [
         refusal(owner.list_events(events).await),
         refusal(owner.list_claims(claims).await),
+        refusal(owner.explain_claim(explanation).await),
         refusal(owner.erase_subject(subject).await),
         refusal(owner.erase_event(event).await),
     ];

@@ -7,14 +7,16 @@ use std::sync::Arc;
 
 use cl_kv::RocksEngine;
 use cl_wire::vault::v1::captured_item::{Content, Payload};
-use cl_wire::vault::v1::{CaptureEventsRequest, CapturedItem, EraseEventRequest};
+use cl_wire::vault::v1::{
+    CaptureEventsRequest, CapturedItem, EraseEventRequest, ExplainClaimRequest, ListClaimsRequest,
+};
 use serde_json::json;
 
 use crate::documents::{
     DATE, GrantDraft, batch, bytes, event_without_id, finalized, mail, operation,
     proposal_without_id, submission,
 };
-use crate::support::{World, logs};
+use crate::support::{Running, World, document, logs};
 
 /// One word for each private field, so that a leak names its source.
 const WORDS: [&str; 9] = [
@@ -62,6 +64,32 @@ fn private_grant() -> GrantDraft {
     GrantDraft::of(request, &["memory.propose", "email.create_draft"])
 }
 
+/// How many of the private claims show the words that they came from.
+async fn explained(running: &Running) -> usize {
+    let of_subject = ListClaimsRequest {
+        tenant: "acme".to_owned(),
+        subject_ref: SUBJECT.to_owned(),
+        ..ListClaimsRequest::default()
+    };
+    let mut owner = running.owner.clone();
+    let listed = owner.list_claims(of_subject).await.unwrap().into_inner();
+    let mut shown = 0;
+    for entry in listed.claims {
+        let request = ExplainClaimRequest {
+            tenant: "acme".to_owned(),
+            subject_ref: SUBJECT.to_owned(),
+            claim_ref: document(&entry.claim)["id"].as_str().unwrap().to_owned(),
+        };
+        let answer = owner.explain_claim(request).await.unwrap().into_inner();
+        shown += answer
+            .evidence
+            .iter()
+            .filter(|it| !it.words.is_empty())
+            .count();
+    }
+    shown
+}
+
 fn assert_clean(place: &str, bytes: &[u8]) {
     for word in WORDS {
         let found = bytes.windows(word.len()).any(|it| it == word.as_bytes());
@@ -96,6 +124,8 @@ async fn private_words_appear_nowhere_but_in_answers() {
     let answer = running.resolve(private_grant().call(2)).await.unwrap();
     assert_eq!(answer.claims.len(), 1);
     assert!(!answer.leak_guard.unwrap().fingerprints.is_empty());
+    assert!(!format!("{:?}", answer.claims).contains("canary"));
+    assert_eq!(explained(&running).await, 2);
     let mut proposal = proposal_without_id(&[]);
     proposal["rationale"] = json!("canaryrationale");
     running.propose(submission(proposal, 3)).await.unwrap();
@@ -120,6 +150,8 @@ async fn private_words_appear_nowhere_but_in_answers() {
     unsettled.owner_addresses.clear();
     refusals.push(running.capture(unsettled).await.unwrap_err());
     world.receipts.set_append_down(false);
+    let unknown = running.explain("urn:cl:claim:canaryvalue").await;
+    refusals.push(unknown.unwrap_err());
     let missing = EraseEventRequest {
         tenant: "acme".to_owned(),
         subject_ref: SUBJECT.to_owned(),

@@ -23,6 +23,7 @@ use cl_model::vocabulary::Vocabulary;
 use cl_vault::Deps;
 use cl_vault::core::content::{Candidate, Extractor, Found, Source, TextOrigin};
 use cl_vault::core::keys::Keys;
+use cl_vault::extraction::RuleExtractor;
 use cl_vault::notices::GrpcNotices;
 use cl_vault::receipts::GrpcReceipts;
 use cl_vault::store::Store;
@@ -35,8 +36,9 @@ use cl_wire::vault::v1::owner_service_client::OwnerServiceClient;
 use cl_wire::vault::v1::vault_service_client::VaultServiceClient;
 use cl_wire::vault::v1::{
     CaptureEventsRequest, CapturedItem, ClaimEntry, EraseEventRequest, EraseSubjectRequest,
-    EraseSubjectResponse, EventEntry, ListClaimsRequest, ListEventsRequest, ResolveClaimsRequest,
-    ResolveClaimsResponse, SubmitProposalRequest, SubmitProposalResponse,
+    EraseSubjectResponse, EventEntry, ExplainClaimRequest, ExplainClaimResponse, ListClaimsRequest,
+    ListEventsRequest, ResolveClaimsRequest, ResolveClaimsResponse, SubmitProposalRequest,
+    SubmitProposalResponse,
 };
 use data_encoding::BASE64URL_NOPAD;
 use ring::rand::SystemRandom;
@@ -107,7 +109,7 @@ pub(crate) async fn eventually(what: &str, mut condition: impl FnMut() -> bool) 
 }
 
 /// Reads claims that the author states in so many words: `predicate confidence value`, and
-/// `until time` behind it.
+/// `until time` or `doubtful` behind it.
 struct LineExtractor;
 
 impl Extractor for LineExtractor {
@@ -120,22 +122,36 @@ impl Extractor for LineExtractor {
             marks: Vec::new(),
         }
     }
+
+    fn reason(&self, rule: &str) -> Option<&'static str> {
+        (rule == "test.line").then_some("A line that states a claim.")
+    }
+
+    fn meaning(&self, mark: &str) -> Option<&'static str> {
+        (mark == "test.doubt").then_some("The line says that it doubts itself.")
+    }
 }
 
-fn stated(line: &str) -> Option<Candidate> {
+fn stated(words: &str) -> Option<Candidate> {
+    let (line, is_doubtful) = match words.strip_suffix(" doubtful") {
+        Some(line) => (line, true),
+        None => (words, false),
+    };
     let (line, until) = match line.split_once(" until ") {
         Some((line, until)) => (line, Some(UnixTime::parse(until)?)),
         None => (line, None),
     };
-    let mut words = line.splitn(3, ' ');
+    let mut members = line.splitn(3, ' ');
+    let mark = is_doubtful.then(|| Name::new("test.doubt")).flatten();
     Some(Candidate {
-        predicate: Predicate::new(words.next()?)?,
-        confidence: Confidence::new(words.next()?.parse().ok()?)?,
-        value: serde_json::from_str(words.next()?).ok()?,
+        predicate: Predicate::new(members.next()?)?,
+        confidence: Confidence::new(members.next()?.parse().ok()?)?,
+        value: serde_json::from_str(members.next()?).ok()?,
         valid_from: None,
         valid_until: until,
         rule: Name::new("test.line")?,
-        marks: Vec::new(),
+        marks: mark.into_iter().collect(),
+        words: words.to_owned(),
     })
 }
 
@@ -208,11 +224,29 @@ impl World {
         self.start_on(keys, data, true).await
     }
 
+    /// Starts a vault that reads claims by the published rules.
+    pub(crate) async fn start_with_rules(&self) -> Running {
+        let (keys, data) = (Arc::new(self.keys.clone()), Arc::new(self.data.clone()));
+        self.start_as(keys, data, true, Arc::new(RuleExtractor))
+            .await
+    }
+
     pub(crate) async fn start_on(
         &self,
         keys: Arc<dyn Engine>,
         data: Arc<dyn Engine>,
         has_issuer: bool,
+    ) -> Running {
+        self.start_as(keys, data, has_issuer, Arc::new(LineExtractor))
+            .await
+    }
+
+    async fn start_as(
+        &self,
+        keys: Arc<dyn Engine>,
+        data: Arc<dyn Engine>,
+        has_issuer: bool,
+        extractor: Arc<dyn Extractor>,
     ) -> Running {
         let sealed = |engine, byte| {
             let kek = KeyEncryptionKey::new(Zeroizing::new([byte; 32]));
@@ -240,7 +274,7 @@ impl World {
                 &seed(&documents::TAG_SEED),
             )),
             trust: Trust::load(self.folder.path().join("trust.json")).unwrap(),
-            extractor: Arc::new(LineExtractor),
+            extractor,
             vocabulary: Vocabulary::published().unwrap(),
             clock,
             ids,
@@ -439,6 +473,17 @@ impl Running {
     pub(crate) async fn claim_documents(&self) -> Vec<Value> {
         let claims = self.claims().await.into_iter();
         claims.map(|entry| document(&entry.claim)).collect()
+    }
+
+    pub(crate) async fn explain(&self, claim: &str) -> Result<ExplainClaimResponse, Status> {
+        let request = ExplainClaimRequest {
+            tenant: TENANT.to_owned(),
+            subject_ref: SUBJECT.to_owned(),
+            claim_ref: claim.to_owned(),
+        };
+        let mut owner = self.owner.clone();
+        let answer = within("an explanation", owner.explain_claim(request)).await?;
+        Ok(answer.into_inner())
     }
 
     pub(crate) async fn erase_event(&self, event: &str, number: u32) -> Result<u64, Status> {

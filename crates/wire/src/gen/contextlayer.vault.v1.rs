@@ -1084,6 +1084,67 @@ pub struct ClaimEntry {
     #[prost(message, optional, tag = "3")]
     pub derived_at: ::core::option::Option<::prost_types::Timestamp>,
 }
+/// Names the claim to explain.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct ExplainClaimRequest {
+    /// The tenant of the subject: 1 to 63 characters of `a-z`, `0-9` and `-`.
+    #[prost(string, tag = "1")]
+    pub tenant: ::prost::alloc::string::String,
+    /// What the claim is about: 3 to 512 characters.
+    #[prost(string, tag = "2")]
+    pub subject_ref: ::prost::alloc::string::String,
+    /// The claim's URN, `urn:cl:claim:` and the id.
+    #[prost(string, tag = "3")]
+    pub claim_ref: ::prost::alloc::string::String,
+}
+/// Says where a claim comes from.
+#[derive(Clone, PartialEq, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct ExplainClaimResponse {
+    /// The `context_claim` document as it stands now: canonical JSON (RFC 8785).
+    #[prost(bytes = "vec", tag = "1")]
+    pub claim: ::prost::alloc::vec::Vec<u8>,
+    /// What it rests on, in the order of capture; at most 256. None for a retracted claim.
+    #[prost(message, repeated, tag = "2")]
+    pub evidence: ::prost::alloc::vec::Vec<ClaimEvidence>,
+}
+/// One source of a claim, as one rule read it.
+#[derive(Clone, PartialEq, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct ClaimEvidence {
+    /// The event's URN, `urn:cl:event:` and the id.
+    #[prost(string, tag = "1")]
+    pub event_ref: ::prost::alloc::string::String,
+    /// The author's words that the rule read, at most 400 bytes of UTF-8. Empty for a source that
+    /// was captured before words were kept.
+    #[prost(string, tag = "2")]
+    pub words: ::prost::alloc::string::String,
+    /// The rule, e.g. `date.weekday`.
+    #[prost(string, tag = "3")]
+    pub rule: ::prost::alloc::string::String,
+    /// What the rule takes, and why it is in doubt, for the owner to read. Empty for a rule that this
+    /// vault does not know.
+    #[prost(string, tag = "4")]
+    pub reason: ::prost::alloc::string::String,
+    /// How much the rule is believed for this source, 0 to 1.
+    #[prost(double, tag = "5")]
+    pub confidence: f64,
+    /// What the rule noticed.
+    #[prost(message, repeated, tag = "6")]
+    pub marks: ::prost::alloc::vec::Vec<ExplainedMark>,
+}
+/// A mark with its meaning.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct ExplainedMark {
+    /// The mark, e.g. `date.next_weekday_ambiguous`.
+    #[prost(string, tag = "1")]
+    pub mark: ::prost::alloc::string::String,
+    /// What it means, for the owner to read. Empty for a mark that this vault does not know.
+    #[prost(string, tag = "2")]
+    pub meaning: ::prost::alloc::string::String,
+}
 /// Names the subject to erase.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 #[prost(skip_debug)]
@@ -1268,6 +1329,32 @@ pub mod owner_service_client {
             ));
             self.inner.unary(req, path, codec).await
         }
+        /// Says where a claim comes from: for each of its sources the author's words, and the rule that
+        /// read them with its reasons. Words of an erased event are gone with it.
+        ///
+        /// Errors beside those of the package:
+        ///
+        /// - NOT_FOUND: `CLAIM_NOT_FOUND`, when the subject has no such claim
+        /// - FAILED_PRECONDITION: `SUBJECT_ERASED`
+        pub async fn explain_claim(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ExplainClaimRequest>,
+        ) -> std::result::Result<tonic::Response<super::ExplainClaimResponse>, tonic::Status>
+        {
+            self.inner.ready().await.map_err(|e| {
+                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
+            })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/contextlayer.vault.v1.OwnerService/ExplainClaim",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new(
+                "contextlayer.vault.v1.OwnerService",
+                "ExplainClaim",
+            ));
+            self.inner.unary(req, path, codec).await
+        }
         /// Erases all that the vault holds of a subject: its data key is destroyed, so that what is
         /// left on disks and in backups cannot be read, and nothing can be captured under its name
         /// again. References to end bundles, requests and receipts leave through the vault's outbox. A
@@ -1343,6 +1430,17 @@ pub mod owner_service_server {
             &self,
             request: tonic::Request<super::ListClaimsRequest>,
         ) -> std::result::Result<tonic::Response<super::ListClaimsResponse>, tonic::Status>;
+        /// Says where a claim comes from: for each of its sources the author's words, and the rule that
+        /// read them with its reasons. Words of an erased event are gone with it.
+        ///
+        /// Errors beside those of the package:
+        ///
+        /// - NOT_FOUND: `CLAIM_NOT_FOUND`, when the subject has no such claim
+        /// - FAILED_PRECONDITION: `SUBJECT_ERASED`
+        async fn explain_claim(
+            &self,
+            request: tonic::Request<super::ExplainClaimRequest>,
+        ) -> std::result::Result<tonic::Response<super::ExplainClaimResponse>, tonic::Status>;
         /// Erases all that the vault holds of a subject: its data key is destroyed, so that what is
         /// left on disks and in backups cannot be read, and nothing can be captured under its name
         /// again. References to end bundles, requests and receipts leave through the vault's outbox. A
@@ -1504,6 +1602,47 @@ pub mod owner_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ListClaimsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/contextlayer.vault.v1.OwnerService/ExplainClaim" => {
+                    #[allow(non_camel_case_types)]
+                    struct ExplainClaimSvc<T: OwnerService>(pub Arc<T>);
+                    impl<T: OwnerService> tonic::server::UnaryService<super::ExplainClaimRequest>
+                        for ExplainClaimSvc<T>
+                    {
+                        type Response = super::ExplainClaimResponse;
+                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ExplainClaimRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as OwnerService>::explain_claim(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ExplainClaimSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
@@ -2310,6 +2449,50 @@ impl ::core::fmt::Debug for ClaimEntry {
             .field("claim", &format_args!("{} bytes", self.claim.len()))
             .field("marks", &format_args!("{} values", self.marks.len()))
             .field("derived_at", &self.derived_at)
+            .finish()
+    }
+}
+/// Shows the length of what must stay hidden, never its bytes.
+impl ::core::fmt::Debug for ExplainClaimRequest {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("ExplainClaimRequest")
+            .field("tenant", &format_args!("{} bytes", self.tenant.len()))
+            .field(
+                "subject_ref",
+                &format_args!("{} bytes", self.subject_ref.len()),
+            )
+            .field("claim_ref", &format_args!("{} bytes", self.claim_ref.len()))
+            .finish()
+    }
+}
+/// Shows the length of what must stay hidden, never its bytes.
+impl ::core::fmt::Debug for ExplainClaimResponse {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("ExplainClaimResponse")
+            .field("claim", &format_args!("{} bytes", self.claim.len()))
+            .field("evidence", &self.evidence)
+            .finish()
+    }
+}
+/// Shows the length of what must stay hidden, never its bytes.
+impl ::core::fmt::Debug for ClaimEvidence {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("ClaimEvidence")
+            .field("event_ref", &format_args!("{} bytes", self.event_ref.len()))
+            .field("words", &format_args!("{} bytes", self.words.len()))
+            .field("rule", &format_args!("{} bytes", self.rule.len()))
+            .field("reason", &format_args!("{} bytes", self.reason.len()))
+            .field("confidence", &self.confidence)
+            .field("marks", &self.marks)
+            .finish()
+    }
+}
+/// Shows the length of what must stay hidden, never its bytes.
+impl ::core::fmt::Debug for ExplainedMark {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("ExplainedMark")
+            .field("mark", &format_args!("{} bytes", self.mark.len()))
+            .field("meaning", &format_args!("{} bytes", self.meaning.len()))
             .finish()
     }
 }

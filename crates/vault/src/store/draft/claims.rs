@@ -45,6 +45,21 @@ impl Draft<'_> {
         }
     }
 
+    /// The claim with this id, of whichever predicate it is.
+    pub fn find_claim(&mut self, id: &ClaimId) -> Result<Option<ClaimKey>, StoreError> {
+        let named: Vec<_> = self.ledger.by_predicate.keys().cloned().collect();
+        for name in named {
+            let key = ClaimKey {
+                predicate: Predicate::new(name).ok_or(StoreError::Corrupt)?,
+                id: id.clone(),
+            };
+            if self.claim(&key)?.is_some() {
+                return Ok(Some(key));
+            }
+        }
+        Ok(None)
+    }
+
     /// A claim.
     pub fn claim(&mut self, key: &ClaimKey) -> Result<Option<Claim>, StoreError> {
         match self.claims.get(key) {

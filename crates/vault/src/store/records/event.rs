@@ -29,12 +29,24 @@ pub struct EventContent {
     pub marks: Vec<Name>,
     /// The claims that rest on it.
     pub claims: Vec<ClaimKey>,
+    /// The author's words that each of these claims came from, in the same order; empty for an event
+    /// of a time when they were not kept.
+    pub words: Vec<String>,
     /// The digest of its payload.
     pub payload: Digest,
     /// How private it is.
     pub label: Label,
     /// Its place in the list.
     pub place: u64,
+}
+
+impl EventContent {
+    /// The words that a claim came from; empty where they were not kept.
+    pub fn words_of(&self, claim: &ClaimKey) -> &str {
+        let place = self.claims.iter().position(|key| key == claim);
+        let words = place.and_then(|place| self.words.get(place));
+        words.map_or("", String::as_str)
+    }
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -63,6 +75,8 @@ struct EventContentRecord {
     label: String,
     #[prost(uint64, tag = "7")]
     place: u64,
+    #[prost(string, repeated, tag = "8")]
+    words: Vec<String>,
 }
 
 impl EventRecord {
@@ -91,6 +105,7 @@ impl EventContentRecord {
             payload: content.payload.to_string(),
             label: content.label.as_str().to_owned(),
             place: content.place,
+            words: content.words.clone(),
         }
     }
 
@@ -104,6 +119,7 @@ impl EventContentRecord {
             payload: Digest::parse(&self.payload).ok_or(StoreError::Corrupt)?,
             label: Label::parse(&self.label).ok_or(StoreError::Corrupt)?,
             place: self.place,
+            words: self.words,
         })
     }
 }
