@@ -92,6 +92,7 @@ fn dispatch(command: Command, session: &Session) -> Result<(), Error> {
             Command::Capture(command) => capture::run(&command, session),
             Command::Events(EventsCommand::List(args)) => owner::events(&args, session).await,
             Command::Claims(ClaimsCommand::List(args)) => owner::claims(&args, session).await,
+            Command::Claims(ClaimsCommand::Explain(args)) => owner::explain(&args, session).await,
             Command::Subject(SubjectCommand::Erase(args)) => owner::erase(&args, session).await,
             Command::Request(args) => request::submit(&args, session).await,
             Command::Requests(command) => request::show(&command, session).await,

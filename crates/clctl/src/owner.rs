@@ -1,5 +1,7 @@
 //! What the vault holds, as its owner.
 
+mod explain;
+
 use cl_model::json::{self, Limits};
 use cl_wire::vault::v1::{
     ClaimEntry, EraseSubjectRequest, EventEntry, ListClaimsRequest, ListEventsRequest,
@@ -7,6 +9,7 @@ use cl_wire::vault::v1::{
 use clap::Subcommand;
 use serde_json::{Value, json};
 
+pub(crate) use self::explain::{ExplainArgs, explain};
 use crate::error::Error;
 use crate::output;
 use crate::peers;
@@ -38,6 +41,8 @@ pub(crate) enum EventsCommand {
 pub(crate) enum ClaimsCommand {
     /// Lists the claims about a subject, newest first.
     List(ClaimsArgs),
+    /// Shows which words a claim came from, and by which rule.
+    Explain(ExplainArgs),
 }
 
 /// A subject of the vault.
@@ -152,6 +157,7 @@ pub(crate) async fn claims(args: &ClaimsArgs, session: &Session) -> Result<(), E
             "TRUST",
             "LABEL",
             "MARKS",
+            "CLAIM",
         ];
         format!("{}{}", output::table(header, &rows), listing.count())
     })
@@ -284,7 +290,7 @@ impl Claim {
         json!({"claim": self.claim, "marks": self.marks, "derived_at": self.derived_at})
     }
 
-    fn row(&self) -> [String; 7] {
+    fn row(&self) -> [String; 8] {
         [
             text(&self.claim["predicate"]),
             text(&self.claim["object"]["value"]),
@@ -293,6 +299,7 @@ impl Claim {
             text(&self.claim["trust"]),
             text(&self.claim["label"]),
             output::joined(&self.marks),
+            text(&self.claim["id"]),
         ]
     }
 }

@@ -67,14 +67,15 @@ fn captured_mail_is_listed_to_its_owner() {
 
     let events = home.json(&["events", "list"]);
     assert_eq!(events["total"], 1);
-    assert_eq!(events["events"][0]["claims"], 3);
+    assert_eq!(events["events"][0]["claims"], 4);
     assert_eq!(events["events"][0]["event"]["source"]["adapter"], "email");
     let claims = home.json(&["claims", "list"]);
-    assert_eq!(claims["total"], 3);
+    assert_eq!(claims["total"], 4);
     assert_eq!(
         predicates(&claims, "claims"),
         [
             "amount_due",
+            "request_summary",
             "requested_delivery_date",
             "requesting_stakeholder"
         ]
@@ -89,7 +90,7 @@ fn captured_mail_is_listed_to_its_owner() {
     assert_eq!(first["claims"].as_array().unwrap().len(), 1);
     let table = home.ok(&["claims", "list"]);
     assert!(
-        table.contains("2026-10-22") && table.contains("3 of 3"),
+        table.contains("2026-10-22") && table.contains("4 of 4"),
         "{table}"
     );
     let table = home.ok(&["events", "list"]);
@@ -100,6 +101,51 @@ fn captured_mail_is_listed_to_its_owner() {
     // Nobody else's.
     let other = home.json(&["claims", "list", "--subject=vault://subjects/other"]);
     assert_eq!(other["total"], 0);
+}
+
+#[test]
+fn a_claim_is_explained_to_its_owner_by_the_words_it_came_from() {
+    let home = TestHome::new();
+    let _up = home.up();
+    capture(&home, "eml/03-invoice.eml");
+    let claims = home.json(&["claims", "list", "--predicate=requested_delivery_date"]);
+    let claim = claims["claims"][0]["claim"]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let explained = home.json(&["claims", "explain", &claim]);
+    assert_eq!(explained["claim"], claims["claims"][0]["claim"]);
+    let evidence = explained["evidence"].as_array().unwrap();
+    assert_eq!(evidence.len(), 1);
+    assert_eq!(evidence[0]["rule"], "date.explicit");
+    let words = evidence[0]["words"].as_str().unwrap();
+    assert!(words.contains("22 October 2026"), "{words}");
+    assert!(evidence[0]["reason"].as_str().unwrap().len() > 10);
+    let text = home.ok(&["claims", "explain", &claim]);
+    assert!(
+        text.contains(words) && text.contains("2026-10-22"),
+        "{text}"
+    );
+
+    // Not of another subject, not what is not there, and not without the owner's certificate.
+    let other = [
+        "claims",
+        "explain",
+        &claim,
+        "--subject=vault://subjects/other",
+    ];
+    assert_eq!(home.failure(&other), (4, "CLAIM_NOT_FOUND".to_owned()));
+    let unknown = format!("urn:cl:claim:{}", "0".repeat(64));
+    let missing = (4, "CLAIM_NOT_FOUND".to_owned());
+    assert_eq!(home.failure(&["claims", "explain", &unknown]), missing);
+    let malformed = home.failure(&["claims", "explain", "urn:cl:event:a"]);
+    assert_eq!(malformed, (1, "INVALID_FIELD".to_owned()));
+    for extension in ["pem", "key"] {
+        let of = |name: &str| home.path(&format!("pki/{name}.{extension}"));
+        fs::copy(of("auditor"), of("owner")).unwrap();
+    }
+    let stranger = home.failure(&["claims", "explain", &claim]);
+    assert_eq!(stranger, (1, "CALLER_NOT_ALLOWED".to_owned()));
 }
 
 #[test]
@@ -304,12 +350,12 @@ fn an_erased_subject_is_gone_for_good() {
     let unsure = home.run(&["subject", "erase", SUBJECT]);
     assert_eq!(unsure.code, Some(2));
     assert!(unsure.stderr.contains("--yes"), "{}", unsure.stderr);
-    assert_eq!(home.json(&["claims", "list"])["total"], 3);
+    assert_eq!(home.json(&["claims", "list"])["total"], 4);
 
     let erased = home.json(&["subject", "erase", SUBJECT, "--yes"]);
     assert_eq!(
         (&erased["events"], &erased["claims"]),
-        (&json!(1), &json!(3))
+        (&json!(1), &json!(4))
     );
     for list in ["events", "claims"] {
         assert_eq!(home.json(&[list, "list"])["total"], 0);

@@ -173,7 +173,7 @@ fn every_receipt_of_an_exchange_is_explained_without_anything_of_the_vault() {
     says("bundle.consume", "only where it came from was checked");
     says(
         "vault.erase_subject",
-        "1 source event was erased.\n3 claims were erased.",
+        "1 source event was erased.\n4 claims were erased.",
     );
     says("bundle.revoke", "The reason given is ");
 
