@@ -139,7 +139,7 @@ fn three_thousand_fields_hide_nothing() {
     text.push_str("Please upload the data by 19 November 2026.\r\n");
     let summary = summary(&mail::read(text.as_bytes(), &[]).unwrap());
     assert_eq!(summary["author"], "ops@drift.example");
-    assert_eq!(summary["claims"].as_array().unwrap().len(), 2);
+    assert_eq!(summary["claims"].as_array().unwrap().len(), 3);
 }
 
 #[test]
