@@ -73,6 +73,7 @@ fn candidate(found: cl_extract::Candidate) -> Option<Candidate> {
         valid_until: found.valid_until,
         rule: Name::new(found.rule)?,
         marks: marks.collect::<Option<_>>()?,
+        revision: None,
     })
 }
 
@@ -105,6 +106,7 @@ mod tests {
             }],
             marks: Vec::new(),
             thread: None,
+            meetings: Vec::new(),
         };
         let event = SourceEvent::read(&json!({
             "spec_version": "context-layer/0.2-draft",

@@ -268,7 +268,7 @@ impl Cutter<'_> {
         if let Some(around) = around {
             around.parts += 1;
         }
-        let mut head = Head::of(&header::fields(&self.bytes[start..end]), default);
+        let mut head = Head::of(&header::fields(&self.bytes[start..end]).fields, default);
         self.open = match head.boundary.take() {
             None => Open::Contents(head, next),
             Some(_) if self.containers.len() == MAX_DEPTH => return Err(Excess::Nesting),

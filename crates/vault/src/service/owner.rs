@@ -94,7 +94,7 @@ fn listed_claim(
     subject_ref: &str,
 ) -> Result<(u64, ListedClaim), crate::store::StoreError> {
     let claim = &stored.claim;
-    let document = claim.document(own, subject_ref, &stored.contradicts);
+    let document = claim.document(own, subject_ref, &stored.contradicts, stored.gone.as_ref());
     let listed = ListedClaim {
         document: document.map_err(|_| crate::store::StoreError::Corrupt)?,
         marks: claim

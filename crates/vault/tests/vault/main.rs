@@ -16,6 +16,7 @@ mod erase;
 mod grants;
 mod issuer;
 mod malformed;
+mod meetings;
 mod memory;
 mod owner;
 mod payloads;

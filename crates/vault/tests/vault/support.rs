@@ -136,6 +136,7 @@ fn stated(line: &str) -> Option<Candidate> {
         valid_until: until,
         rule: Name::new("test.line")?,
         marks: Vec::new(),
+        revision: None,
     })
 }
 
