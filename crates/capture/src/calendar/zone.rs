@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use chrono::{Datelike as _, Duration, MappedLocalTime, NaiveDate, NaiveDateTime, TimeZone as _};
 use chrono_tz::Tz;
@@ -18,6 +19,9 @@ const MAX_OBSERVANCES: usize = 64;
 
 /// The most changes of one observance that are worked out at once.
 const MAX_CHANGES: u16 = 400;
+
+/// The most parts of a zone's name, a prefix included.
+const MAX_PARTS: usize = 8;
 
 /// How many years around a time are looked at for the change before it.
 const YEARS_AROUND: i32 = 2;
@@ -79,9 +83,9 @@ impl Zones {
             return Some(Zone::Own(rules));
         }
         // A prefix such as "/freeassociation.sourceforge.net/" stands before the name.
-        let parts: Vec<&str> = id.trim_matches('/').split('/').collect();
-        let names = (0..parts.len()).rev().map(|from| parts[from..].join("/"));
-        let known = names.filter_map(|name| name.parse::<Tz>().ok()).last();
+        let parts: Vec<&str> = id.trim_matches('/').split('/').take(MAX_PARTS).collect();
+        let mut names = (0..parts.len()).map(|from| parts[from..].join("/"));
+        let known = names.find_map(|name| name.parse::<Tz>().ok());
         known.map(Zone::Named)
     }
 }
@@ -183,15 +187,18 @@ impl Rules {
         };
         let year = instant.year();
         let mut around = self.around.borrow_mut();
-        if !around.contains_key(&year) {
-            let mut changes = Vec::new();
-            for yearly in &self.yearly {
-                changes.extend(yearly.around(year)?);
+        let near = match around.entry(year) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => {
+                let mut changes = Vec::new();
+                for yearly in &self.yearly {
+                    changes.extend(yearly.around(year)?);
+                }
+                changes.sort_unstable();
+                place.insert(changes)
             }
-            changes.sort_unstable();
-            around.insert(year, changes);
-        }
-        let latest = last(&self.changes).max(around.get(&year).and_then(|it| last(it)));
+        };
+        let latest = last(&self.changes).max(last(near));
         Some(latest.map_or(self.offset_before, |change| change.offset))
     }
 

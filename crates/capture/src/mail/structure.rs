@@ -15,6 +15,9 @@ use super::{MAX_MAILBOXES, charset};
 /// The most attachments that are described.
 const MAX_ATTACHMENTS: usize = 64;
 
+/// How much of one field of addresses is read.
+const MAX_FIELD_BYTES: usize = 256 * 1024;
+
 /// Reads one field at a time.
 static PARSER: LazyLock<MessageParser> = LazyLock::new(|| {
     MessageParser::new()
@@ -91,11 +94,11 @@ impl<'a> Structure<'a> {
         let has_tnef = parts.all.iter().any(is_tnef);
         let (messages, calendars) = taken(&mut parts);
         Some(Self {
-            from: mailboxes(fields, "from"),
-            to: mailboxes(fields, "to"),
-            cc: mailboxes(fields, "cc"),
-            reply_to: mailboxes(fields, "reply-to"),
-            sender: mailboxes(fields, "sender"),
+            from: mailboxes(fields, "from", marks),
+            to: mailboxes(fields, "to", marks),
+            cc: mailboxes(fields, "cc", marks),
+            reply_to: mailboxes(fields, "reply-to", marks),
+            sender: mailboxes(fields, "sender", marks),
             subject: subject(fields),
             bodies,
             attachments,
@@ -130,17 +133,19 @@ impl<'a> Structure<'a> {
 
 /// The mailboxes of all fields of a name, and one more than are wanted at most. Each field is read
 /// by itself.
-fn mailboxes(fields: &[Field<'_>], name: &str) -> Vec<Mailbox> {
+fn mailboxes(fields: &[Field<'_>], name: &str, marks: &mut Marks) -> Vec<Mailbox> {
     let mut found = Vec::new();
     for field in fields.iter().filter(|field| field.name == name) {
-        let alone = [b"From:", field.raw, b"\r\n\r\n"].concat();
+        let raw = &field.raw[..field.raw.len().min(MAX_FIELD_BYTES)];
+        marks.add_if(raw.len() < field.raw.len(), "header.fields_cut");
+        let alone = [b"From:", raw, b"\r\n\r\n"].concat();
         let Some(message) = PARSER.parse_headers(&alone) else {
             continue;
         };
         let all = message.from().into_iter().flat_map(Address::iter);
         let room = MAX_MAILBOXES + 1 - found.len();
         // An address in an encoded word is none (RFC 2047, 5), though the parser may take it for one.
-        let written = String::from_utf8_lossy(field.raw);
+        let written = String::from_utf8_lossy(raw);
         let has_words = written.contains("=?");
         let is_written = |address: &str| !has_words || written.contains(address);
         found.extend(all.take(room).map(|it| {

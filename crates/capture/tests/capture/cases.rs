@@ -107,7 +107,43 @@ fn meetings(meetings: &[Meeting], expect: &Value) -> Value {
     described.collect()
 }
 
+/// What an adapter declares that it loses.
+fn lossy_fields(adapter: &str) -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../schemas/adapters")
+        .join(adapter)
+        .with_extension("json");
+    let manifest: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+    let declared = manifest["lossy_fields"].as_array().unwrap().iter();
+    declared.map(|it| it["field"].clone()).collect()
+}
+
+#[test]
+fn messages_within_stay_within_their_bounds() {
+    let deep = "Content-Type: message/rfc822\r\n\r\n".repeat(3);
+    let inner =
+        |depth: &str| format!("From: a@b.example\r\n{depth}From: c@d.example\r\n\r\nPay.\r\n");
+    let read = |text: &str| cl_capture::mail::read(text.as_bytes(), &[]).unwrap();
+    let shallow = read(&inner(&deep));
+    assert_eq!(said(&shallow.content, TextOrigin::Forwarded), "Pay.");
+    let too_deep = read(&inner(&deep.repeat(2)));
+    assert_eq!(said(&too_deep.content, TextOrigin::Forwarded), "");
+    let mark = "attachment.message_not_read".to_owned();
+    assert!(too_deep.content.marks.contains(&mark) && !shallow.content.marks.contains(&mark));
+    let part = "--b\r\nContent-Type: message/rfc822\r\n\r\nFrom: c@d.example\r\n\r\nPay.\r\n";
+    let many = format!(
+        "From: a@b.example\r\nContent-Type: multipart/digest; boundary=b\r\n\r\n{}--b--\r\n",
+        part.repeat(40)
+    );
+    let many = read(&many);
+    assert_eq!(many.content.text.len(), 32);
+    assert!(many.content.marks.contains(&mark));
+}
+
 fn check_event(event: &Value, expect: &Value, name: &str) {
+    let adapter = event["adapter"]["name"].as_str().unwrap();
+    let lossy = &event["adapter"]["lossy_fields"];
+    assert_eq!(lossy, &lossy_fields(adapter), "{name}: as declared");
     let Some(places) = expect.as_object() else {
         return;
     };

@@ -94,6 +94,7 @@ fn a_mailbox_more_than_are_named_gets_a_mark() {
     assert!(exact.content.to.len() == 256 && !has(&exact, "recipients.cut"));
     let more = read(&to(50_000));
     assert!(more.content.to.len() == 256 && has(&more, "recipients.cut"));
+    assert!(has(&more, "header.fields_cut") && !has(&exact, "header.fields_cut"));
 }
 
 #[test]

@@ -87,7 +87,7 @@ pub struct Calendar {
 #[derive(Clone, PartialEq, Eq)]
 pub enum Content {
     /// A mail message.
-    Mail(Mail),
+    Mail(Box<Mail>),
     /// A calendar object.
     Calendar(Calendar),
 }

@@ -89,7 +89,7 @@ fn item(message: wire::CapturedItem) -> Result<Item, ItemRefusal> {
         None => None,
         Some(WireContent::Mail(mail)) => {
             let mail = content::mail(mail).ok_or("INVALID_CONTENT")?;
-            Some(Content::Mail(mail))
+            Some(Content::Mail(Box::new(mail)))
         }
         Some(WireContent::Calendar(calendar)) => {
             let calendar = content::calendar(calendar).ok_or("INVALID_CONTENT")?;

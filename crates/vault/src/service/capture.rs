@@ -224,7 +224,7 @@ impl Capture {
 
     fn extract(&self, item: &Item) -> Extracted {
         let mail = match &item.content {
-            Some(Content::Mail(mail)) => mail,
+            Some(Content::Mail(mail)) => mail.as_ref(),
             Some(Content::Calendar(calendar)) => {
                 return extract_calendar(calendar, &self.vocabulary);
             }
