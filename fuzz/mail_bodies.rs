@@ -1,4 +1,4 @@
-//! What the fuzz targets of mail do with one input. The ordinary tests of `cl-capture` replay the
+//! What the fuzz targets of mail and calendars do with one input. The ordinary tests of `cl-capture` replay the
 //! committed corpus through the same functions.
 
 #![allow(
@@ -7,11 +7,13 @@
     reason = "a broken promise must panic here, and each target uses one of these"
 )]
 
+use cl_capture::calendar;
 use cl_capture::event::{self, Origin, Run};
 use cl_capture::mail;
 use cl_capture::mbox::{self, Mbox};
 use cl_model::digest::Digest;
 use cl_model::time::UnixTime;
+use cl_wire::vault::v1::Meeting;
 
 /// Messages stand in the file where they say, in order, and a bound changes none of that.
 pub(crate) fn mbox(bytes: &[u8]) {
@@ -51,16 +53,70 @@ pub(crate) fn message(bytes: &[u8]) {
     let text: usize = content.text.iter().map(|part| part.text.len()).sum();
     assert!(text <= 262_144 && content.text.len() <= 256 && content.marks.len() <= 64);
     assert!(content.subject_line.chars().count() <= 2000);
-    let origin = Origin {
+    meetings(&content.meetings);
+    let document = event::document(&reading.facts, &content.marks, &origin(bytes), run());
+    assert!(document.expect("a valid event").len() <= 262_144);
+}
+
+fn run() -> Run<'static> {
+    Run {
+        subject_ref: "vault://subjects/primary",
+        captured_at: UnixTime::from_milliseconds(0),
+    }
+}
+
+fn origin(bytes: &[u8]) -> Origin {
+    Origin {
         digest: Digest::of_bytes(bytes),
         byte_length: bytes.len() as u64,
         path_digest: Digest::ZERO,
         deleted_as: None,
-    };
-    let run = Run {
-        subject_ref: "vault://subjects/primary",
-        captured_at: UnixTime::from_milliseconds(0),
-    };
-    let document = event::document(&reading.facts, &content.marks, origin, run);
+        flags: Vec::new(),
+    }
+}
+
+fn meetings(meetings: &[Meeting]) {
+    let times: usize = meetings.iter().map(|meeting| meeting.times.len()).sum();
+    assert!(meetings.len() <= 32 && times <= 40);
+    for meeting in meetings {
+        assert!(!meeting.times.is_empty() && meeting.marks.len() <= 8);
+        for time in &meeting.times {
+            assert!(time.time.len() <= 41 && (10..=20).contains(&time.occurrence.len()));
+        }
+    }
+}
+
+/// What is read of a calendar keeps to the bounds of the contract and makes a valid event.
+pub(crate) fn calendar(bytes: &[u8]) {
+    let reading = calendar::read(bytes, &[]);
+    assert!(reading.marks.len() <= 64);
+    meetings(&reading.meetings);
+    let document = event::calendar_document(&reading.facts, &reading.marks, &origin(bytes), run());
     assert!(document.expect("a valid event").len() <= 262_144);
+    let invitation = [
+        b"From: a@b.example\r\nContent-Type: text/calendar\r\n\r\n".as_slice(),
+        bytes,
+    ];
+    message(&invitation.concat());
+}
+
+/// A part in a vendor's format is marked, and nothing of it is read.
+pub(crate) fn tnef(bytes: &[u8]) {
+    let head =
+        b"From: a@b.example\r\nContent-Type: multipart/mixed; boundary=\"-b-\"\r\n\r\n---b-\r\n\
+                 Content-Type: application/octet-stream\r\n\r\n\x78\x9f\x3e\x22";
+    let whole = [head.as_slice(), bytes].concat();
+    message(&whole);
+    let reading = mail::read(&whole, &[]).expect("a message");
+    let is_marked = reading
+        .content
+        .marks
+        .iter()
+        .any(|mark| mark == "attachment.tnef_not_read");
+    let is_unread = reading
+        .content
+        .marks
+        .iter()
+        .any(|mark| mark.starts_with("mime.") || mark.starts_with("header."));
+    assert!(is_marked || is_unread, "{:?}", reading.content.marks);
 }

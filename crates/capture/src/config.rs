@@ -10,7 +10,9 @@ use cl_host::clock::{Clock, SystemClock};
 use cl_host::ids::{Ids, SystemIds};
 use cl_host::tls::{Credentials, ServerTls, TlsFiles};
 
+use crate::mail::address;
 use crate::pipeline::{Deps, Job};
+use crate::source::Adapter;
 use crate::vault::Vault;
 
 /// The name of this process, also of its files under `pki/`.
@@ -37,12 +39,39 @@ pub struct Cli {
 pub enum Command {
     /// Mail: an mbox file, a Maildir, a message file, or a folder of them.
     Mail(MailArgs),
+    /// Calendars: an iCalendar file, or a folder of them.
+    Calendar(CalendarArgs),
 }
 
 /// Settings of a mail run.
 #[derive(Clone, Debug, clap::Args)]
 pub struct MailArgs {
-    /// The mbox, Maildir, message file or folder.
+    /// An address of the subject; may be given up to 32 times.
+    #[arg(
+        long = "owner-address",
+        env = "CL_OWNER_ADDRESS",
+        value_delimiter = ',',
+        required = true
+    )]
+    pub owner_addresses: Vec<String>,
+
+    /// What every run has.
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+/// Settings of a calendar run.
+#[derive(Clone, Debug, clap::Args)]
+pub struct CalendarArgs {
+    /// What every run has.
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+/// Settings of every run.
+#[derive(Clone, Debug, clap::Args)]
+pub struct RunArgs {
+    /// The mbox, Maildir, message file, calendar file or folder.
     pub path: PathBuf,
 
     /// Tenant of the subject.
@@ -52,15 +81,6 @@ pub struct MailArgs {
     /// Whose context it is.
     #[arg(long, env = "CL_SUBJECT", default_value = "vault://subjects/primary")]
     pub subject: String,
-
-    /// An address of the subject; may be given up to 32 times.
-    #[arg(
-        long = "owner-address",
-        env = "CL_OWNER_ADDRESS",
-        value_delimiter = ',',
-        required = true
-    )]
-    pub owner_addresses: Vec<String>,
 
     /// Address of the vault, `host:port`.
     #[arg(long, env = "CL_VAULT_ADDR")]
@@ -74,12 +94,24 @@ pub struct MailArgs {
     #[arg(long, env = "CL_PATIENCE_MS", default_value_t = 60_000)]
     pub patience_ms: u64,
 
+    /// Go on with what comes into the folder, until a signal to end.
+    #[arg(long)]
+    pub watch: bool,
+
     /// Print the report as JSON.
     #[arg(long)]
     pub json: bool,
 }
 
-impl MailArgs {
+impl Command {
+    /// What every run has.
+    pub const fn run(&self) -> &RunArgs {
+        match self {
+            Self::Mail(args) => &args.run,
+            Self::Calendar(args) => &args.run,
+        }
+    }
+
     /// Checks the settings and prepares the run; connects nothing yet.
     ///
     /// # Errors
@@ -89,15 +121,16 @@ impl MailArgs {
         let job = self.job()?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let ids: Arc<dyn Ids> = Arc::new(SystemIds::new(Arc::clone(&clock)));
-        let pki = self.home.join("pki");
+        let args = self.run();
+        let pki = args.home.join("pki");
         let files = TlsFiles {
             chain: pki.join(format!("{PROCESS}.pem")),
             key: pki.join(format!("{PROCESS}.key")),
             trust: pki.join("ca.pem"),
         };
         let credentials = Credentials::load(files, ServerTls::INTERNAL, Arc::clone(&clock))?;
-        let channel = vault_channel(self.vault_addr.clone(), credentials)?;
-        let patience = Duration::from_millis(self.patience_ms);
+        let channel = vault_channel(args.vault_addr.clone(), credentials)?;
+        let patience = Duration::from_millis(args.patience_ms);
         let deps = Deps {
             vault: Vault::new(channel, Arc::clone(&ids), patience),
             clock,
@@ -107,28 +140,39 @@ impl MailArgs {
     }
 
     fn job(&self) -> Result<Job, BoxError> {
-        const MAX_OWNER_ADDRESSES: usize = 32;
-
+        let args = self.run();
         let is_name = |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '-';
-        if !(1..=63).contains(&self.tenant.len()) || !self.tenant.chars().all(is_name) {
+        if !(1..=63).contains(&args.tenant.len()) || !args.tenant.chars().all(is_name) {
             return Err("--tenant: 1 to 63 characters of a-z, 0-9 and -".into());
         }
-        if !(3..=512).contains(&self.subject.chars().count()) {
+        if !(3..=512).contains(&args.subject.chars().count()) {
             return Err("--subject: 3 to 512 characters".into());
         }
-        let is_address = |it: &String| it.contains('@') && !it.contains(char::is_whitespace);
-        let has_count = (1..=MAX_OWNER_ADDRESSES).contains(&self.owner_addresses.len());
-        if !has_count || !self.owner_addresses.iter().all(is_address) {
-            return Err("--owner-address: 1 to 32 mail addresses".into());
+        if args.watch && !args.path.is_dir() {
+            return Err("--watch: the path has to be a folder".into());
         }
+        let (adapter, owner_addresses) = match self {
+            Self::Mail(args) => (Adapter::Mail, owner_addresses(&args.owner_addresses)?),
+            Self::Calendar(_) => (Adapter::Calendar, Vec::new()),
+        };
         Ok(Job {
-            path: self.path.clone(),
-            tenant: self.tenant.clone(),
-            subject_ref: self.subject.clone(),
-            owner_addresses: self.owner_addresses.clone(),
+            path: args.path.clone(),
+            adapter,
+            tenant: args.tenant.clone(),
+            subject_ref: args.subject.clone(),
+            owner_addresses,
             max_message_bytes: MAX_MESSAGE_BYTES,
         })
     }
+}
+
+/// The subject's addresses in the spelling in which those of messages are read.
+fn owner_addresses(given: &[String]) -> Result<Vec<String>, BoxError> {
+    const MAX_OWNER_ADDRESSES: usize = 32;
+
+    let read: Option<Vec<String>> = given.iter().map(|it| address::normalised(it)).collect();
+    let read = read.filter(|it| (1..=MAX_OWNER_ADDRESSES).contains(&it.len()));
+    read.ok_or_else(|| "--owner-address: 1 to 32 mail addresses".into())
 }
 
 /// A channel to the vault of the own trust domain.

@@ -1,4 +1,6 @@
-//! The `source_event` document of a message (spec 7.1, 12).
+//! The `source_event` documents of messages and of calendar objects (spec 7.1, 12).
+
+mod calendar;
 
 use cl_model::digest::Digest;
 use cl_model::object::{ProtocolObject as _, SourceEvent};
@@ -9,6 +11,7 @@ use cl_model::time::UnixTime;
 use cl_model::urn::EventId;
 use serde_json::{Map, Value, json};
 
+pub use self::calendar::{CALENDAR_ADAPTER, CALENDAR_DATA, calendar_document, calendar_facts};
 use crate::mail::{AUTOMATIC, BULK, Facts};
 
 /// The name of the mail adapter.
@@ -23,9 +26,13 @@ pub const LOSSY_FIELDS: &[&str] = &[
     "html.layout",
     "mbox.separator",
     "message.structure",
+    "message.within",
     "recipients.order",
     "text.invisible",
 ];
+
+/// The most calendars of a message that its event describes.
+const MAX_CALENDARS: usize = 8;
 
 /// What all events of a run have in common.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +44,7 @@ pub struct Run<'a> {
 }
 
 /// The payload of an event and the way by which it came.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Origin {
     /// The digest of its bytes.
     pub digest: Digest,
@@ -47,6 +54,8 @@ pub struct Origin {
     pub path_digest: Digest,
     /// How its file says that it was deleted, if it does.
     pub deleted_as: Option<&'static str>,
+    /// What its file says about it, e.g. `seen`.
+    pub flags: Vec<&'static str>,
 }
 
 /// The canonical document of a message.
@@ -57,7 +66,7 @@ pub struct Origin {
 pub fn document(
     facts: &Facts,
     marks: &[String],
-    origin: Origin,
+    origin: &Origin,
     run: Run<'_>,
 ) -> Result<Vec<u8>, Refusal> {
     let captured_at = run.captured_at.to_string();
@@ -91,12 +100,17 @@ pub fn document(
         },
         "trust": "untrusted",
         "label": "private",
-        "adapter_data": {ADAPTER_DATA: adapter_data(facts, marks)},
+        "adapter_data": {ADAPTER_DATA: adapter_data(facts, marks, origin)},
     });
     if let Some(members) = event.as_object_mut() {
         add_time(members, facts);
         add_evidence(members, facts, origin);
     }
+    finished(event)
+}
+
+/// The canonical document of an event, once it fits its schema.
+fn finished(event: Value) -> Result<Vec<u8>, Refusal> {
     let record = record::finalize(event, EventId::PREFIX)?;
     SourceEvent::read(record.value())?;
     Ok(record.text().as_bytes().to_vec())
@@ -138,7 +152,7 @@ fn zone_text(offset_minutes: i32) -> String {
     format!("{sign}{:02}:{:02}", minutes / 60, minutes % 60)
 }
 
-fn add_evidence(members: &mut Map<String, Value>, facts: &Facts, origin: Origin) {
+fn add_evidence(members: &mut Map<String, Value>, facts: &Facts, origin: &Origin) {
     if !facts.signatures.is_empty() {
         let signatures = facts.signatures.iter().map(|signature| {
             let mut it = json!({"scheme": signature.scheme, "verification": "unverified"});
@@ -156,7 +170,7 @@ fn add_evidence(members: &mut Map<String, Value>, facts: &Facts, origin: Origin)
     }
 }
 
-fn adapter_data(facts: &Facts, marks: &[String]) -> Value {
+fn adapter_data(facts: &Facts, marks: &[String], origin: &Origin) -> Value {
     let attachments = facts.attachments.iter().map(|it| {
         let media_type: String = it.media_type.chars().take(255).collect();
         without_nulls(json!({
@@ -166,13 +180,35 @@ fn adapter_data(facts: &Facts, marks: &[String]) -> Value {
             "digest": it.digest.to_string(),
         }))
     });
+    let checked = facts.authentication_results.iter().map(|it| {
+        json!({
+            "server": it.server,
+            "text": it.text,
+            "is_outermost": it.is_outermost,
+            "verification": "unverified",
+        })
+    });
+    let attributions = facts.attributions.iter();
+    let attributions = attributions.map(|it| json!({"origin": it.origin, "author": it.author}));
+    let calendars = facts
+        .calendars
+        .iter()
+        .take(MAX_CALENDARS)
+        .map(calendar_facts);
+    let mut flags = origin.flags.clone();
+    flags.extend(&facts.flags);
+    flags.sort_unstable();
+    flags.dedup();
     without_nulls(json!({
         "marks": marks,
+        "flags": flags,
         "header_fields": facts.header_fields,
         "in_reply_to_digest": facts.in_reply_to.map(|digest| digest.to_string()),
         "references": facts.references,
         "list_id": facts.list_id,
-        "authentication_results": facts.authentication_results,
+        "authentication_results": checked.collect::<Vec<_>>(),
+        "attributions": attributions.collect::<Vec<_>>(),
+        "calendars": calendars.collect::<Vec<_>>(),
         "attachments": attachments.collect::<Vec<_>>(),
     }))
 }

@@ -3,11 +3,16 @@
 //! Nothing in a message stops a run. What is odd becomes a mark; only bytes without any header
 //! field are refused.
 
+pub mod address;
+pub(crate) mod charset;
 mod date;
 mod facts;
+mod forwarded;
 mod header;
 mod html;
-mod marks;
+mod invitation;
+mod kind;
+pub(crate) mod marks;
 mod parameter;
 mod part;
 mod structure;
@@ -15,29 +20,23 @@ mod text;
 
 use std::fmt;
 
-use cl_wire::vault::v1::{MailContent, Mailbox as WireMailbox, TextPart};
-use prost_types::Timestamp as WireTimestamp;
+use cl_wire::vault::v1::{MailContent, Mailbox as WireMailbox};
 
 pub use self::date::SentAt;
 use self::facts::facts;
-pub use self::facts::{AttachmentFacts, Facts, Signature};
+pub use self::facts::{AttachmentFacts, Checked, Facts, Signature};
+pub use self::kind::{AUTOMATIC, BULK};
+use self::kind::{mark_header, mark_kind, mark_parts};
 use self::marks::Marks;
 use self::structure::{Mailbox, Structure};
+pub use self::text::Attribution;
+use crate::wire_time;
 
 /// The most mailboxes of one field (the contract's bound).
 const MAX_MAILBOXES: usize = 256;
 
-/// The most characters of an address or a name.
-const MAX_MAILBOX_CHARS: usize = 320;
-
 /// The most characters of the subject line.
 const MAX_SUBJECT_CHARS: usize = 2000;
-
-/// The mark of messages that no person wrote for the occasion.
-pub const AUTOMATIC: &str = "mail.automatic";
-
-/// The mark of messages to a list or to many.
-pub const BULK: &str = "mail.bulk";
 
 /// Bytes without a header field: not a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -74,11 +73,15 @@ pub fn read(bytes: &[u8], extra_marks: &[&str]) -> Result<Reading, NotAMessage> 
     mark_kind(&structure, &mut marks);
     mark_parts(&structure, &mut marks);
     let sent_at = sent_at(&structure, &mut marks);
-    let from = author(&structure.from, &mut marks);
+    let from = author(&structure, &mut marks);
     let to = recipients(&structure.to, &mut marks);
     let cc = recipients(&structure.cc, &mut marks);
-    let text = visible_text(&structure, &mut marks);
-    let facts = facts(&structure, sent_at, &marks);
+    let mut text = text::parts(&visible_text(&structure, &mut marks), &mut marks);
+    let mut facts = facts(&structure, sent_at, &marks);
+    forwarded::add(&structure, &mut text, &mut marks);
+    let (meetings, calendars) = invitation::read(&structure.calendars, &mut marks);
+    facts.attributions = text.attributions;
+    facts.calendars = calendars;
     let content = MailContent {
         from,
         to,
@@ -86,118 +89,12 @@ pub fn read(bytes: &[u8], extra_marks: &[&str]) -> Result<Reading, NotAMessage> 
         subject_line: shown(&structure.subject, MAX_SUBJECT_CHARS),
         sent_at: sent_at.map(|sent| wire_time(sent.instant.milliseconds())),
         utc_offset_minutes: sent_at.and_then(|sent| sent.utc_offset_minutes),
-        text,
+        text: text.parts,
         marks: marks.into_list(),
+        meetings,
         thread_digest: facts.conversation.map(|digest| digest.to_string()),
     };
     Ok(Reading { content, facts })
-}
-
-fn wire_time(milliseconds: i64) -> WireTimestamp {
-    WireTimestamp {
-        seconds: milliseconds.div_euclid(1000),
-        nanos: i32::try_from(milliseconds.rem_euclid(1000)).unwrap_or(0) * 1_000_000,
-    }
-}
-
-fn mark_header(structure: &Structure<'_>, marks: &mut Marks) {
-    let is_broken = structure
-        .fields
-        .iter()
-        .any(|field| std::str::from_utf8(field.raw).is_err());
-    marks.add_if(is_broken, "header.not_utf8");
-    for (name, mark) in [
-        ("from", "header.from_repeated"),
-        ("date", "header.date_repeated"),
-        ("subject", "header.subject_repeated"),
-        ("message-id", "header.message_id_repeated"),
-    ] {
-        marks.add_if(structure.all(name).nth(1).is_some(), mark);
-    }
-    marks.add_if(!structure.has("message-id"), "header.message_id_missing");
-}
-
-/// Whether a person wrote it for this occasion, and for whom (RFC 3834, RFC 2919, RFC 2369).
-fn mark_kind(structure: &Structure<'_>, marks: &mut Marks) {
-    let is = |name: &str, values: &[&str]| {
-        structure.text(name).is_some_and(|it| {
-            let first = it
-                .split([';', ' '])
-                .next()
-                .unwrap_or_default()
-                .to_ascii_lowercase();
-            values.contains(&first.as_str())
-        })
-    };
-    let subject = structure.subject.to_lowercase();
-    let is_away = [
-        "automatic reply:",
-        "auto:",
-        "autoreply:",
-        "auto-reply:",
-        "out of office:",
-        "out of the office",
-    ]
-    .iter()
-    .any(|start| subject.starts_with(start));
-    let is_automatic = (structure.has("auto-submitted") && !is("auto-submitted", &["no"]))
-        || structure.has("x-autoreply")
-        || structure.has("x-autorespond")
-        || is("precedence", &["auto_reply"])
-        || is("return-path", &["<>"])
-        || structure.media_type == "multipart/report"
-        || is_away;
-    marks.add_if(is_automatic, AUTOMATIC);
-    let is_bulk = [
-        "list-id",
-        "list-unsubscribe",
-        "list-post",
-        "feedback-id",
-        "x-campaign-id",
-    ]
-    .iter()
-    .any(|name| structure.has(name))
-        || is("precedence", &["bulk", "list", "junk"]);
-    marks.add_if(is_bulk, BULK);
-}
-
-fn mark_parts(structure: &Structure<'_>, marks: &mut Marks) {
-    let all = || {
-        structure
-            .attachments
-            .iter()
-            .map(|it| (it.media_type.as_str(), it.name.as_deref()))
-    };
-    let has = |kinds: &[&str]| {
-        all().any(|(kind, _)| kinds.contains(&kind))
-            || kinds.contains(&structure.media_type.as_str())
-    };
-    let is_tnef = has(&["application/ms-tnef", "application/vnd.ms-tnef"])
-        || all().any(|(_, name)| name.is_some_and(|it| it.eq_ignore_ascii_case("winmail.dat")));
-    marks.add_if(is_tnef, "attachment.tnef_not_read");
-    marks.add_if(
-        has(&["text/calendar", "application/ics"]),
-        "calendar.not_read",
-    );
-    marks.add_if(
-        has(&["message/rfc822", "message/global"]),
-        "attachment.message_not_read",
-    );
-    marks.add_if(
-        has(&[
-            "application/pkcs7-signature",
-            "application/x-pkcs7-signature",
-        ]),
-        "signature.smime",
-    );
-    marks.add_if(has(&["application/pgp-signature"]), "signature.openpgp");
-    let is_sealed = has(&["application/pkcs7-mime", "application/x-pkcs7-mime"]);
-    marks.add_if(is_sealed, "smime.not_read");
-    let is_encrypted = has(&["application/pgp-encrypted", "multipart/encrypted"]);
-    marks.add_if(is_encrypted, "content.encrypted");
-    let is_partial = has(&["message/partial", "message/external-body"]);
-    marks.add_if(is_partial, "content.elsewhere");
-    marks.add_if(!structure.attachments.is_empty(), "attachments.not_read");
 }
 
 fn sent_at(structure: &Structure<'_>, marks: &mut Marks) -> Option<SentAt> {
@@ -211,10 +108,30 @@ fn sent_at(structure: &Structure<'_>, marks: &mut Marks) -> Option<SentAt> {
     };
     marks.add_if(sent.utc_offset_minutes.is_none(), "date.zone_unknown");
     marks.add_if(sent.has_short_year, "date.short_year");
+    marks.add_if(
+        is_far_from_arrival(structure, sent),
+        "date.far_from_received",
+    );
     Some(sent)
 }
 
-fn author(from: &[Mailbox], marks: &mut Marks) -> Option<WireMailbox> {
+/// Whether the last server says that it took the message at quite another time.
+fn is_far_from_arrival(structure: &Structure<'_>, sent: SentAt) -> bool {
+    const FAR_MS: u64 = 7 * 24 * 60 * 60 * 1000;
+
+    let received = structure.text("received");
+    let arrived = received
+        .as_deref()
+        .and_then(|it| it.rsplit_once(';'))
+        .and_then(|(_, date)| SentAt::parse(date));
+    arrived.is_some_and(|arrived| {
+        let (sent, arrived) = (sent.instant.milliseconds(), arrived.instant.milliseconds());
+        sent.abs_diff(arrived) > FAR_MS
+    })
+}
+
+fn author(structure: &Structure<'_>, marks: &mut Marks) -> Option<WireMailbox> {
+    let from = &structure.from;
     marks.add_if(from.len() > 1, "author.several");
     let author = from.first().and_then(wire_mailbox);
     marks.add_if(author.is_none(), "author.unreadable");
@@ -222,6 +139,17 @@ fn author(from: &[Mailbox], marks: &mut Marks) -> Option<WireMailbox> {
         .as_ref()
         .is_some_and(|it| it.name.contains('@') && !it.name.contains(&it.address));
     marks.add_if(claims_another, "author.name_holds_address");
+    let is_another = |others: &[Mailbox]| {
+        let known = |it: &WireMailbox| {
+            from.iter()
+                .filter_map(wire_mailbox)
+                .any(|one| one.address == it.address)
+        };
+        let others: Vec<WireMailbox> = others.iter().filter_map(wire_mailbox).collect();
+        !others.is_empty() && !others.iter().any(known)
+    };
+    marks.add_if(is_another(&structure.reply_to), "author.reply_elsewhere");
+    marks.add_if(is_another(&structure.sender), "author.sent_by_another");
     author
 }
 
@@ -232,26 +160,12 @@ fn recipients(mailboxes: &[Mailbox], marks: &mut Marks) -> Vec<WireMailbox> {
     read.into_iter().take(MAX_MAILBOXES).collect()
 }
 
-/// A mailbox whose address is one: a local part, `@` and a domain, without spaces or controls.
 fn wire_mailbox(mailbox: &Mailbox) -> Option<WireMailbox> {
-    let (local, domain) = mailbox.address.trim().rsplit_once('@')?;
-    let is_plain = |part: &str| {
-        !part.is_empty()
-            && !part
-                .chars()
-                .any(|it| it.is_whitespace() || it.is_control() || "<>,;".contains(it))
-    };
-    let address = format!("{local}@{}", domain.to_lowercase());
-    let is_address =
-        is_plain(local) && is_plain(domain) && address.chars().count() <= MAX_MAILBOX_CHARS;
-    is_address.then(|| WireMailbox {
-        address,
-        name: shown(&mailbox.name, MAX_MAILBOX_CHARS),
-    })
+    address::mailbox(&mailbox.address, &mailbox.name)
 }
 
 /// A decoded header text on one line, within a bound.
-fn shown(text: &str, max_chars: usize) -> String {
+pub(crate) fn shown(text: &str, max_chars: usize) -> String {
     let plain: String = text
         .chars()
         .map(|it| if it.is_control() { ' ' } else { it })
@@ -260,7 +174,7 @@ fn shown(text: &str, max_chars: usize) -> String {
     plain.trim().to_owned()
 }
 
-fn visible_text(structure: &Structure<'_>, marks: &mut Marks) -> Vec<TextPart> {
+fn visible_text(structure: &Structure<'_>, marks: &mut Marks) -> String {
     let mut all = String::new();
     for body in &structure.bodies {
         if all.len() > text::MAX_READ_BYTES {
@@ -271,7 +185,7 @@ fn visible_text(structure: &Structure<'_>, marks: &mut Marks) -> Vec<TextPart> {
         }
         if body.is_html {
             let visible = html::visible(&body.text);
-            marks.add_if(visible.has_hidden, "html.hidden_text_removed");
+            marks.add_if(visible.has_hidden, html::HIDDEN_REMOVED);
             all.push_str(&visible.text);
         } else if body.is_flowed {
             all.push_str(&unflowed(&body.text));
@@ -279,7 +193,7 @@ fn visible_text(structure: &Structure<'_>, marks: &mut Marks) -> Vec<TextPart> {
             all.push_str(&body.text);
         }
     }
-    text::parts(&all, marks)
+    all
 }
 
 /// Joins the soft breaks of flowed text (RFC 3676).

@@ -2,7 +2,7 @@
 
 use std::mem;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use cl_host::clock::Clock;
 use cl_host::ids::Ids;
@@ -15,7 +15,7 @@ use tonic::Code;
 use crate::error::Error;
 use crate::reading::{self, Ahead, Held, Prepared, READ_AHEAD_BYTES};
 use crate::report::{RefusedItem, Report};
-use crate::source;
+use crate::source::{self, Adapter, Seen};
 use crate::vault::Vault;
 
 /// The bounds of a batch (the contract's), with room for the request around the items.
@@ -28,8 +28,10 @@ const MAX_IN_FLIGHT: usize = 4;
 /// What to capture, and for whom.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// An mbox, a Maildir, a message, or a folder of them.
+    /// An mbox, a Maildir, a message, a calendar file, or a folder of them.
     pub path: PathBuf,
+    /// What is looked for there.
+    pub adapter: Adapter,
     /// The tenant of the subject.
     pub tenant: String,
     /// Whose context it is.
@@ -51,7 +53,8 @@ pub struct Deps {
     pub ids: Arc<dyn Ids>,
 }
 
-/// Captures everything under the job's path. `progress` hears of each batch that is done.
+/// Captures everything under the job's path that was not `seen` before. `progress` hears of each
+/// batch that is done.
 ///
 /// # Errors
 ///
@@ -59,15 +62,19 @@ pub struct Deps {
 pub async fn run(
     job: &Job,
     deps: &Deps,
+    seen: &Arc<Mutex<Seen>>,
     progress: &mut dyn FnMut(&Report),
 ) -> Result<Report, Error> {
     let (ahead, mut receiver) = Ahead::new(READ_AHEAD_BYTES);
     let reader = {
         let (job, clock) = (job.clone(), Arc::clone(&deps.clock));
+        let seen = Arc::clone(seen);
         tokio::task::spawn_blocking(move || {
-            source::walk(&job.path, job.max_message_bytes, &mut |step| {
-                ahead.put(reading::prepare(step, &job, clock.as_ref()))
-            })
+            let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut take =
+                |step| reading::prepare(step, &job, clock.as_ref(), &mut |it| ahead.put(it));
+            let bound = job.max_message_bytes;
+            source::walk(&job.path, job.adapter, bound, &mut seen, &mut take)
         })
     };
     let mut sending = Sending {
@@ -111,6 +118,7 @@ impl Sending<'_> {
         prepared: Prepared,
         progress: &mut dyn FnMut(&Report),
     ) -> Result<(), Error> {
+        self.report.found += 1;
         let prepared = match prepared {
             Prepared::Item(prepared) => *prepared,
             Prepared::Refused(item) => {
@@ -151,6 +159,7 @@ impl Sending<'_> {
             }
         }
         self.report.mark(&prepared.marks);
+        self.report.read_bytes += prepared.read_bytes;
         self.batch.bytes += length;
         self.batch.items.push(prepared.item);
         self.batch.places.push(prepared.place);
@@ -214,6 +223,10 @@ impl Sending<'_> {
         self.send(progress).await?;
         while !self.in_flight.is_empty() {
             self.settle_one(progress).await?;
+        }
+        // Whatever the source came upon has an outcome, or the run was not complete.
+        if self.report.found != self.report.total() {
+            return Err(Error::Answer);
         }
         Ok(self.report)
     }

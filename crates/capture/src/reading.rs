@@ -6,17 +6,18 @@ use std::sync::Arc;
 use cl_host::clock::Clock;
 use cl_model::digest::Digest;
 use cl_model::time::UnixTime;
-use cl_wire::vault::v1::CapturedItem;
 use cl_wire::vault::v1::captured_item::{Content, Payload as ItemPayload};
+use cl_wire::vault::v1::{CalendarContent, CapturedItem};
 use prost::Message as _;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
+use crate::calendar;
 use crate::event::{self, Origin, Run};
 use crate::mail;
 use crate::pipeline::Job;
 use crate::report::RefusedItem;
-use crate::source::{Found, Step};
+use crate::source::{CalendarFile, Found, Step};
 use crate::vault::Payload;
 
 /// A larger payload is stored apart.
@@ -44,6 +45,8 @@ pub(crate) struct PreparedItem {
     /// What is stored before the item is sent: digest, length, and where it is.
     pub(crate) upload: Option<(Digest, u64, Payload)>,
     pub(crate) place: (PathBuf, u64),
+    /// How much of its file it is.
+    pub(crate) read_bytes: u64,
 }
 
 impl Prepared {
@@ -101,26 +104,97 @@ impl Ahead {
     }
 }
 
-/// The item of what the source came upon.
-pub(crate) fn prepare(step: Step, job: &Job, clock: &dyn Clock) -> Prepared {
+/// Hands the items of what the source came upon to `put`, which says whether to go on.
+pub(crate) fn prepare(
+    step: Step,
+    job: &Job,
+    clock: &dyn Clock,
+    put: &mut dyn FnMut(Prepared) -> bool,
+) -> bool {
     match step {
-        Step::Message(found) => message(*found, job, clock),
-        Step::Unreadable(path) => Prepared::Refused(RefusedItem {
-            code: "FILE_UNREADABLE".to_owned(),
-            path,
-            start: 0,
-        }),
+        Step::Message(found) => put(message(*found, job, clock)),
+        Step::Calendar(file) => calendar(&file, job, clock, put),
+        Step::CalendarTooLarge(path) => put(refused("CALENDAR_TOO_LARGE", path, 0)),
+        Step::Unreadable(path) => put(refused("FILE_UNREADABLE", path, 0)),
     }
 }
 
-fn message(found: Found, job: &Job, clock: &dyn Clock) -> Prepared {
-    let refused = |code: &str| {
-        Prepared::Refused(RefusedItem {
-            code: code.to_owned(),
-            path: found.path.clone(),
-            start: found.raw.start,
-        })
+fn refused(code: &str, path: PathBuf, start: u64) -> Prepared {
+    Prepared::Refused(RefusedItem {
+        code: code.to_owned(),
+        path,
+        start,
+    })
+}
+
+fn run<'a>(job: &'a Job, clock: &dyn Clock) -> Run<'a> {
+    Run {
+        subject_ref: &job.subject_ref,
+        captured_at: UnixTime::from_milliseconds(clock.now_unix_ms()),
+    }
+}
+
+fn calendar(
+    file: &CalendarFile,
+    job: &Job,
+    clock: &dyn Clock,
+    put: &mut dyn FnMut(Prepared) -> bool,
+) -> bool {
+    let cuts = match calendar::objects(&file.bytes) {
+        Ok(cuts) => cuts,
+        Err(refusal) => return put(refused(refusal.code(), file.path.clone(), 0)),
     };
+    cuts.into_iter()
+        .all(|cut| put(calendar_object(cut, file, job, clock)))
+}
+
+fn calendar_object(
+    cut: calendar::Cut,
+    file: &CalendarFile,
+    job: &Job,
+    clock: &dyn Clock,
+) -> Prepared {
+    let place = (file.path.clone(), cut.start as u64);
+    let reading = calendar::read(&cut.bytes, &[]);
+    let digest = Digest::of_bytes(&cut.bytes);
+    let origin = Origin {
+        digest,
+        byte_length: cut.bytes.len() as u64,
+        path_digest: file.path_digest,
+        deleted_as: None,
+        flags: Vec::new(),
+    };
+    let document =
+        event::calendar_document(&reading.facts, &reading.marks, &origin, run(job, clock));
+    let event = match document {
+        Ok(event) => event,
+        Err(refusal) => return refused(refusal.code().as_str(), place.0, place.1),
+    };
+    let length = cut.bytes.len();
+    let (payload, upload) = if length <= MAX_INLINE_BYTES {
+        (ItemPayload::Inline(cut.bytes), None)
+    } else {
+        let upload = (digest, length as u64, Payload::Memory(Arc::new(cut.bytes)));
+        (ItemPayload::StoredDigest(digest.to_string()), Some(upload))
+    };
+    Prepared::Item(Box::new(PreparedItem {
+        item: CapturedItem {
+            event,
+            payload: Some(payload),
+            content: Some(Content::Calendar(CalendarContent {
+                meetings: reading.meetings,
+                marks: reading.marks.clone(),
+            })),
+        },
+        marks: reading.marks,
+        upload,
+        place,
+        read_bytes: length as u64,
+    }))
+}
+
+fn message(found: Found, job: &Job, clock: &dyn Clock) -> Prepared {
+    let refused = |code: &str| refused(code, found.path.clone(), found.raw.start);
     if found.raw.length > MAX_PAYLOAD_BYTES {
         return refused("PAYLOAD_TOO_LARGE");
     }
@@ -134,6 +208,8 @@ fn message(found: Found, job: &Job, clock: &dyn Clock) -> Prepared {
     if found.raw.cut.is_some() {
         // What follows the cut is not known, and what the cut goes through would be described wrongly.
         reading.facts.attachments.clear();
+        reading.facts.attributions.clear();
+        reading.facts.calendars.clear();
     }
     let digest = found
         .raw
@@ -144,13 +220,10 @@ fn message(found: Found, job: &Job, clock: &dyn Clock) -> Prepared {
         byte_length: found.raw.length,
         path_digest: found.path_digest,
         deleted_as: found.deleted_as,
-    };
-    let run = Run {
-        subject_ref: &job.subject_ref,
-        captured_at: UnixTime::from_milliseconds(clock.now_unix_ms()),
+        flags: found.flags.clone(),
     };
     let marks = reading.content.marks.clone();
-    let event = match event::document(&reading.facts, &marks, origin, run) {
+    let event = match event::document(&reading.facts, &marks, &origin, run(job, clock)) {
         Ok(event) => event,
         Err(refusal) => return refused(refusal.code().as_str()),
     };
@@ -160,6 +233,7 @@ fn message(found: Found, job: &Job, clock: &dyn Clock) -> Prepared {
         .is_none()
         .then_some(Content::Mail(reading.content));
     let place = (found.path.clone(), found.raw.start);
+    let read_bytes = found.raw.length;
     let (payload, upload) = payload(found, digest);
     Prepared::Item(Box::new(PreparedItem {
         item: CapturedItem {
@@ -170,6 +244,7 @@ fn message(found: Found, job: &Job, clock: &dyn Clock) -> Prepared {
         marks,
         upload,
         place,
+        read_bytes,
     }))
 }
 
@@ -232,6 +307,7 @@ mod tests {
     fn job() -> Job {
         Job {
             path: PathBuf::from("all.mbox"),
+            adapter: source::Adapter::Mail,
             tenant: "acme".to_owned(),
             subject_ref: "vault://subjects/primary".to_owned(),
             owner_addresses: Vec::new(),
@@ -252,7 +328,7 @@ mod tests {
         let (ahead, mut receiver) = Ahead::new(u32::try_from(MAX_BYTES).unwrap());
         let reader = tokio::task::spawn_blocking(move || {
             let (job, clock) = (job(), ManualClock::new(0));
-            let mut take = |step| ahead.put(prepare(step, &job, &clock));
+            let mut take = |step| prepare(step, &job, &clock, &mut |it| ahead.put(it));
             source::mbox(
                 BufReader::new(stream),
                 Path::new("all.mbox"),
@@ -293,11 +369,17 @@ mod tests {
                     path_digest: Digest::ZERO,
                     marks: Vec::new(),
                     deleted_as: None,
+                    flags: Vec::new(),
                     is_restored: false,
                 };
-                prepare(Step::Message(Box::new(found)), &job(), &ManualClock::new(0))
+                Step::Message(Box::new(found))
             };
-            (0..3).map(|_| ahead.put(item())).collect::<Vec<_>>()
+            let put = |_| {
+                prepare(item(), &job(), &ManualClock::new(0), &mut |it| {
+                    ahead.put(it)
+                })
+            };
+            (0..3).map(put).collect::<Vec<_>>()
         });
         let first = receiver.recv().await.unwrap();
         assert!(receiver.try_recv().is_err(), "there is room for one");

@@ -12,6 +12,12 @@ const MAX_NAMED: usize = 1000;
 /// What came of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
+    /// Items that the source came upon; each was captured, was there already, or was refused.
+    pub found: u64,
+    /// Their bytes, as far as they were handed over.
+    pub read_bytes: u64,
+    /// Items that got a mark.
+    pub marked: u64,
     /// Items that are new in the vault.
     pub captured: u64,
     /// Items that were there already.
@@ -56,6 +62,7 @@ impl Report {
     }
 
     pub(crate) fn mark(&mut self, marks: &[String]) {
+        self.marked += u64::from(!marks.is_empty());
         for mark in marks {
             *self.marks.entry(mark.clone()).or_default() += 1;
         }
@@ -68,9 +75,11 @@ impl Report {
         });
         json!({
             "report_version": 1,
+            "found": self.found,
             "captured": self.captured,
             "duplicates": self.duplicates,
             "claims": self.claims,
+            "marked": self.marked,
             "refused": self.refused,
             "marks": self.marks,
             "refused_items": items.collect::<Vec<_>>(),
@@ -83,6 +92,8 @@ impl fmt::Display for Report {
         let mut rows = vec![
             ("captured".to_owned(), self.captured),
             ("duplicates".to_owned(), self.duplicates),
+            ("marked".to_owned(), self.marked),
+            ("refused".to_owned(), self.refused_total()),
             ("claims".to_owned(), self.claims),
         ];
         rows.extend(

@@ -1,4 +1,8 @@
-//! Finds the messages under a path: an mbox, a Maildir, single messages, or folders of them.
+//! Finds the messages under a path: an mbox, a Maildir, single messages, or folders of them; or the
+//! calendar files.
+
+mod maildir;
+mod seen;
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
@@ -8,6 +12,8 @@ use std::path::{Path, PathBuf};
 use cl_model::digest::Digest;
 use ring::digest::{Context, SHA256};
 
+use self::maildir::{flags, is_messages_folder};
+pub use self::seen::Seen;
 use crate::mbox::{self, Mbox, RawMessage};
 
 /// How deep folders are followed; links are not.
@@ -15,6 +21,29 @@ const MAX_DEPTH: usize = 16;
 
 /// How much of a file decides what it is.
 const HEAD_BYTES: u64 = 64 * 1024;
+
+/// The largest calendar file that is read.
+const MAX_CALENDAR_BYTES: u64 = 32 * 1024 * 1024;
+
+/// What is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Adapter {
+    /// Messages.
+    Mail,
+    /// Calendar files.
+    Calendar,
+}
+
+/// A calendar file.
+#[derive(Debug)]
+pub struct CalendarFile {
+    /// All of its bytes.
+    pub bytes: Vec<u8>,
+    /// Where it is.
+    pub path: PathBuf,
+    /// The digest of the path.
+    pub path_digest: Digest,
+}
 
 /// A message in its file.
 #[derive(Debug)]
@@ -29,6 +58,8 @@ pub struct Found {
     pub marks: Vec<&'static str>,
     /// How its file says that it was deleted, if it does.
     pub deleted_as: Option<&'static str>,
+    /// What its file says about it, e.g. `seen`.
+    pub flags: Vec<&'static str>,
     /// The bytes differ from those in the file, so that they cannot be read again from there.
     pub is_restored: bool,
 }
@@ -38,24 +69,33 @@ pub struct Found {
 pub enum Step {
     /// A message.
     Message(Box<Found>),
+    /// A calendar file.
+    Calendar(CalendarFile),
+    /// A calendar file that is larger than is read.
+    CalendarTooLarge(PathBuf),
     /// A file or folder that cannot be read.
     Unreadable(PathBuf),
 }
 
-/// Walks a path in a fixed order and hands each message to `take`, which says whether to go on.
-/// Messages beyond `max_message_bytes` come cut.
+/// Walks a path in a fixed order and hands each message, or calendar file, to `take`, which says
+/// whether to go on. Messages beyond `max_message_bytes` come cut; files that were `seen` before are
+/// passed over.
 ///
 /// # Errors
 ///
 /// If `path` itself cannot be opened. Anything below it is a step of its own.
 pub fn walk(
     path: &Path,
+    adapter: Adapter,
     max_message_bytes: u64,
+    seen: &mut Seen,
     take: &mut dyn FnMut(Step) -> bool,
 ) -> io::Result<()> {
     let metadata = fs::metadata(path)?;
     let mut walk = Walk {
+        adapter,
         max_message_bytes,
+        seen,
         take,
     };
     if metadata.is_dir() {
@@ -68,9 +108,31 @@ pub fn walk(
     Ok(())
 }
 
+/// How many bytes the files under a path have, those that a walk passes over included.
+pub fn size(path: &Path) -> u64 {
+    size_to(path, 0)
+}
+
+fn size_to(path: &Path, depth: usize) -> u64 {
+    let Ok(metadata) = fs::symlink_metadata(path) else {
+        return 0;
+    };
+    if !metadata.is_dir() {
+        return metadata.len();
+    }
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    let within = depth < MAX_DEPTH;
+    entries
+        .filter(|_| within)
+        .map(|entry| size_to(&entry.path(), depth + 1))
+        .sum()
+}
+
 /// A walk under way.
 struct Walk<'a> {
+    adapter: Adapter,
     max_message_bytes: u64,
+    seen: &'a mut Seen,
     take: &'a mut dyn FnMut(Step) -> bool,
 }
 
@@ -81,7 +143,7 @@ impl Walk<'_> {
             return (self.take)(Step::Unreadable(path.to_owned()));
         };
         let is_maildir = path.join("cur").is_dir() && path.join("new").is_dir();
-        let is_messages = is_maildir_part(path);
+        let is_messages = is_messages_folder(path);
         let mut paths: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).collect();
         paths.sort();
         for path in paths {
@@ -95,7 +157,10 @@ impl Walk<'_> {
             } else if metadata.is_file() {
                 // Beside its messages, a Maildir holds the files of its server; names with a dot in
                 // front are no messages.
-                is_maildir || name.starts_with(b".") || self.file(&path, is_messages)
+                let is_skipped = is_maildir || name.starts_with(b".");
+                is_skipped
+                    || self.seen.has(&path, &metadata, is_messages)
+                    || self.file(&path, is_messages)
             } else {
                 true
             };
@@ -108,15 +173,15 @@ impl Walk<'_> {
 
     /// Reads one file. Unless `is_meant`, a file that is no mbox and has no mail suffix is passed over.
     fn file(&mut self, path: &Path, is_meant: bool) -> bool {
+        if self.adapter == Adapter::Calendar {
+            let is_calendar = is_meant || has_suffix(path, &["ics", "ical", "icalendar", "ifb"]);
+            return !is_calendar || self.calendar(path);
+        }
         let read = || -> io::Result<Option<(File, bool)>> {
             let mut head = Vec::new();
             File::open(path)?.take(HEAD_BYTES).read_to_end(&mut head)?;
             let is_mbox = mbox::begins_like_mbox(&head);
-            let suffix = path
-                .extension()
-                .and_then(|it| it.to_str())
-                .unwrap_or_default();
-            let is_mail = is_meant || is_mbox || ["eml", "msg822"].contains(&suffix);
+            let is_mail = is_meant || is_mbox || has_suffix(path, &["eml", "msg822"]);
             Ok(if is_mail {
                 Some((File::open(path)?, is_mbox))
             } else {
@@ -138,15 +203,43 @@ impl Walk<'_> {
         let Ok(raw) = read_single(&mut file, self.max_message_bytes) else {
             return (self.take)(Step::Unreadable(path.to_owned()));
         };
+        let flags = flags(path);
+        let is_draft = flags.contains(&"draft");
         (self.take)(Step::Message(Box::new(Found {
             raw,
             path: path.to_owned(),
             path_digest: digest_of(path),
-            marks: Vec::new(),
-            deleted_as: is_trashed(path).then_some("maildir.trashed"),
+            marks: is_draft.then_some("mail.draft").into_iter().collect(),
+            deleted_as: flags.contains(&"trashed").then_some("maildir.trashed"),
+            flags,
             is_restored: false,
         })))
     }
+
+    fn calendar(&mut self, path: &Path) -> bool {
+        let read = || -> io::Result<Vec<u8>> {
+            let mut bytes = Vec::new();
+            let file = File::open(path)?;
+            file.take(MAX_CALENDAR_BYTES + 1).read_to_end(&mut bytes)?;
+            Ok(bytes)
+        };
+        (self.take)(match read() {
+            Err(_) => Step::Unreadable(path.to_owned()),
+            Ok(bytes) if bytes.len() as u64 > MAX_CALENDAR_BYTES => {
+                Step::CalendarTooLarge(path.to_owned())
+            }
+            Ok(bytes) => Step::Calendar(CalendarFile {
+                bytes,
+                path: path.to_owned(),
+                path_digest: digest_of(path),
+            }),
+        })
+    }
+}
+
+fn has_suffix(path: &Path, suffixes: &[&str]) -> bool {
+    let suffix = path.extension().and_then(|it| it.to_str());
+    suffix.is_some_and(|suffix| suffixes.iter().any(|it| it.eq_ignore_ascii_case(suffix)))
 }
 
 /// Hands each message of an mbox to `take`, which says whether to go on.
@@ -182,24 +275,13 @@ pub(crate) fn mbox(
             path_digest,
             marks,
             deleted_as: None,
+            flags: Vec::new(),
             is_restored,
         };
         if !take(Step::Message(Box::new(found))) {
             return false;
         }
     }
-}
-
-/// Whether a folder holds the messages of a Maildir.
-fn is_maildir_part(path: &Path) -> bool {
-    let is_named = path
-        .file_name()
-        .is_some_and(|name| name == "cur" || name == "new");
-    let has = |name: &str| {
-        path.parent()
-            .is_some_and(|parent| parent.join(name).is_dir())
-    };
-    is_named && has("cur") && has("new")
 }
 
 /// The whole file, or its first bytes and the digest of all.
@@ -230,16 +312,6 @@ fn read_single(file: &mut File, max_bytes: u64) -> io::Result<RawMessage> {
         raw.cut = Some(mbox::finished(digest));
     }
     Ok(raw)
-}
-
-/// The flag `T` behind `:2,` in the name of a Maildir file.
-fn is_trashed(path: &Path) -> bool {
-    let name = path
-        .file_name()
-        .and_then(|it| it.to_str())
-        .unwrap_or_default();
-    let flags = name.rsplit_once(":2,").or_else(|| name.rsplit_once("!2,"));
-    flags.is_some_and(|(_, flags)| flags.contains('T'))
 }
 
 fn digest_of(path: &Path) -> Digest {

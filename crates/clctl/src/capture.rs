@@ -21,48 +21,75 @@ use crate::token::reference;
 pub(crate) enum CaptureCommand {
     /// Mail: an mbox file, a Maildir, a message file, or a folder of them.
     Mail(MailArgs),
+    /// Calendars: an iCalendar file, or a folder of them.
+    Calendar(CalendarArgs),
 }
 
 /// Settings of `clctl capture mail`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct MailArgs {
-    /// The mbox, Maildir, message file or folder.
+    /// An address of the subject; repeatable.
+    #[arg(long = "owner-address", required = true)]
+    owner_addresses: Vec<String>,
+
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+/// Settings of `clctl capture calendar`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CalendarArgs {
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+/// Settings of every capture.
+#[derive(Debug, clap::Args)]
+struct RunArgs {
+    /// The mbox, Maildir, message file, calendar file or folder.
     path: PathBuf,
 
     /// Whose context it is.
     #[arg(long, default_value = SUBJECT, value_parser = reference)]
     subject: String,
 
-    /// An address of the subject; repeatable.
-    #[arg(long = "owner-address", required = true)]
-    owner_addresses: Vec<String>,
-
     /// The tenant of the subject.
     #[arg(long, default_value = "default", value_parser = tenant)]
     tenant: String,
+
+    /// Go on with what comes into the folder, until Ctrl-C.
+    #[arg(long)]
+    watch: bool,
 
     /// Folder of the programs [default: where clctl is].
     #[arg(long)]
     bin_dir: Option<PathBuf>,
 }
 
-/// Becomes `cl-capture`: report, exit code and signals are its own. Returns only if it cannot.
+/// Becomes `cl-capture`: progress, report, exit code and signals are its own. Returns only if it
+/// cannot.
 pub(crate) fn run(command: &CaptureCommand, session: &Session) -> Result<(), Error> {
-    let CaptureCommand::Mail(args) = command;
+    let (adapter, args, owner_addresses) = match command {
+        CaptureCommand::Mail(args) => ("mail", &args.run, args.owner_addresses.as_slice()),
+        CaptureCommand::Calendar(args) => ("calendar", &args.run, &[][..]),
+    };
     let endpoints = Endpoints::running(&session.home)?;
     let vault = endpoints.find(&VAULT)?.addr;
     let program = Programs::of(args.bin_dir.as_deref())?.find(CAPTURE)?;
     let mut capture = Command::new(program);
     capture
         .env_clear()
-        .arg("mail")
+        .arg(adapter)
         .arg("--home")
         .arg(session.home.root())
         .arg(format!("--vault-addr={vault}"))
         .arg(format!("--tenant={}", args.tenant))
         .arg(format!("--subject={}", args.subject));
-    for address in &args.owner_addresses {
+    for address in owner_addresses {
         capture.arg(format!("--owner-address={address}"));
+    }
+    if args.watch {
+        capture.arg("--watch");
     }
     if session.output.is_json() {
         capture.arg("--json");

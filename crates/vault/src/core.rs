@@ -6,4 +6,5 @@ pub mod content;
 pub mod event;
 pub mod evidence;
 pub mod keys;
+pub mod meeting;
 pub mod proposal;

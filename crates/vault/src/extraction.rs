@@ -82,6 +82,7 @@ fn candidate(found: cl_extract::Candidate) -> Option<Candidate> {
         rule: Name::new(found.rule)?,
         marks: marks.collect::<Option<_>>()?,
         words: found.words,
+        revision: None,
     })
 }
 
@@ -114,6 +115,7 @@ mod tests {
             }],
             marks: Vec::new(),
             thread: None,
+            meetings: Vec::new(),
         };
         let event = SourceEvent::read(&json!({
             "spec_version": "context-layer/0.2-draft",

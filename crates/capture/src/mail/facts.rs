@@ -6,6 +6,8 @@ use super::date::SentAt;
 use super::header::one_line;
 use super::marks::Marks;
 use super::structure::{Attachment, Structure};
+use super::text::Attribution;
+use crate::calendar;
 
 /// The most signatures that an event lists.
 const MAX_SIGNATURES: usize = 16;
@@ -30,15 +32,32 @@ pub struct Facts {
     /// checked them.
     pub signatures: Vec<Signature>,
     /// `Authentication-Results` fields: what some server says it checked.
-    pub authentication_results: Vec<String>,
+    pub authentication_results: Vec<Checked>,
     /// The `List-ID`, if there is one.
     pub list_id: Option<String>,
     /// Parts that are not the visible text.
     pub attachments: Vec<AttachmentFacts>,
     /// How the message was deleted at its source, if it was.
     pub deleted_as: Option<&'static str>,
+    /// What a mail program noted in the header, e.g. `seen`.
+    pub flags: Vec<&'static str>,
     /// How many header fields there are.
     pub header_fields: usize,
+    /// Whose words are quoted and forwarded, by what stands in front of them.
+    pub attributions: Vec<Attribution>,
+    /// What calendars came with it.
+    pub calendars: Vec<calendar::Facts>,
+}
+
+/// What some server says that it checked (RFC 8601). Whoever sent the message can have written it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Checked {
+    /// The server, by its own word.
+    pub server: String,
+    /// All that it says.
+    pub text: String,
+    /// It stands above every `Received` field: if anybody, the last server added it.
+    pub is_outermost: bool,
 }
 
 /// A signature that the message carries.
@@ -85,11 +104,7 @@ pub(super) fn facts(structure: &Structure<'_>, sent_at: Option<SentAt>, marks: &
         sent_at,
         written_date: written.filter(|it| !it.is_empty()),
         signatures: signatures(structure, marks),
-        authentication_results: structure
-            .all("authentication-results")
-            .take(8)
-            .map(|raw| one_line(raw).chars().take(1000).collect())
-            .collect(),
+        authentication_results: checked(structure),
         list_id: structure
             .text("list-id")
             .map(|it| it.chars().take(255).collect()),
@@ -99,8 +114,26 @@ pub(super) fn facts(structure: &Structure<'_>, sent_at: Option<SentAt>, marks: &
             .map(AttachmentFacts::of)
             .collect(),
         deleted_as: deleted_as(structure),
-        header_fields: structure.fields.len(),
+        flags: flags(structure),
+        header_fields: structure.header.count,
+        attributions: Vec::new(),
+        calendars: Vec::new(),
     }
+}
+
+fn checked(structure: &Structure<'_>) -> Vec<Checked> {
+    let first_hop = structure.fields("received").next().map(|it| it.place);
+    let fields = structure.fields("authentication-results").take(8);
+    let read = fields.map(|field| {
+        let text: String = one_line(field.raw).chars().take(1000).collect();
+        let server = text.split([';', ' ']).next().unwrap_or_default();
+        Checked {
+            server: server.to_owned(),
+            is_outermost: first_hop.is_none_or(|place| field.place < place),
+            text,
+        }
+    });
+    read.collect()
 }
 
 /// The first message id of a field, without its brackets.
@@ -157,14 +190,34 @@ fn signatures(structure: &Structure<'_>, marks: &Marks) -> Vec<Signature> {
     found
 }
 
+/// What Mozilla's programs note about a message, as bits.
+fn mozilla_bits(structure: &Structure<'_>) -> u32 {
+    let noted = structure.text("x-mozilla-status");
+    let bits = noted.and_then(|it| u32::from_str_radix(it.trim(), 16).ok());
+    bits.unwrap_or(0)
+}
+
+fn flags(structure: &Structure<'_>) -> Vec<&'static str> {
+    let bits = mozilla_bits(structure);
+    let has = |field: &str, letter: char| {
+        let noted = structure.text(field);
+        noted.is_some_and(|it| it.len() <= 8 && it.contains(letter))
+    };
+    let noted = [
+        ("seen", bits & 0x0001 != 0 || has("status", 'R')),
+        ("replied", bits & 0x0002 != 0 || has("x-status", 'A')),
+        ("flagged", bits & 0x0004 != 0 || has("x-status", 'F')),
+        ("draft", has("x-status", 'T')),
+    ];
+    let set = noted.into_iter().filter(|(_, is_set)| *is_set);
+    set.map(|(flag, _)| flag).collect()
+}
+
 /// Marks that mail programs leave in the header of a deleted message.
 fn deleted_as(structure: &Structure<'_>) -> Option<&'static str> {
     const MOZILLA_EXPUNGED: u32 = 0x0008;
 
-    let mozilla = structure
-        .text("x-mozilla-status")
-        .and_then(|it| u32::from_str_radix(it.trim(), 16).ok())
-        .is_some_and(|flags| flags & MOZILLA_EXPUNGED != 0);
+    let mozilla = mozilla_bits(structure) & MOZILLA_EXPUNGED != 0;
     let status = structure
         .text("x-status")
         .is_some_and(|it| it.contains('D'));

@@ -16,6 +16,9 @@ use self::style::{Style, hidden_classes};
 /// Elements deeper than this are read as if they stood at this depth.
 const MAX_DEPTH: usize = 256;
 
+/// The mark of a message with text that nobody sees.
+pub(super) const HIDDEN_REMOVED: &str = "html.hidden_text_removed";
+
 /// The most bytes of text; the rest is left out.
 const MAX_TEXT_BYTES: usize = 1024 * 1024;
 
@@ -336,6 +339,11 @@ mod tests {
             "<div style='height:0;overflow:hidden'>H</div>",
             "<div style='position:absolute;left:-9999px'>H</div>",
             "<style>.x{display:none}</style><i class='y x'>H</i>",
+            "<span style='color:#123456;background-color:#123456'>H</span>",
+            "<span style='color:#abc; background:#aabbcc'>H</span>",
+            "<span style='transform:scale(0)'>H</span>",
+            "<span style='clip-path:inset(100%)'>H</span>",
+            "<span style='filter:opacity(0)'>H</span>",
             "<style>@media all{ span.x , p { font-size: 0 } }</style><span class=x>H</span>",
         ] {
             let seen = visible(&format!("<p>a</p>{hidden}<p>b</p>"));

@@ -5,28 +5,28 @@ const MAX_MARKS: usize = 64;
 
 /// Marks, each once, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Marks(Vec<String>);
+pub(crate) struct Marks(Vec<String>);
 
 impl Marks {
     /// Adds a mark: lower-case words joined by `.`, `_` or `-`.
-    pub(super) fn add(&mut self, mark: &str) {
+    pub(crate) fn add(&mut self, mark: &str) {
         debug_assert!(cl_model::scalar::is_name(mark), "{mark}");
         if self.0.len() < MAX_MARKS && !self.has(mark) {
             self.0.push(mark.to_owned());
         }
     }
 
-    pub(super) fn add_if(&mut self, is_so: bool, mark: &str) {
+    pub(crate) fn add_if(&mut self, is_so: bool, mark: &str) {
         if is_so {
             self.add(mark);
         }
     }
 
-    pub(super) fn has(&self, mark: &str) -> bool {
+    pub(crate) fn has(&self, mark: &str) -> bool {
         self.0.iter().any(|it| it == mark)
     }
 
-    pub(super) fn into_list(self) -> Vec<String> {
+    pub(crate) fn into_list(self) -> Vec<String> {
         self.0
     }
 }

@@ -19,6 +19,10 @@ const MAX_PARTS: usize = 4096;
 /// The most containers in each other.
 const MAX_DEPTH: usize = 32;
 
+/// How much of a field about a part is read; a part that hides its boundary behind that is one
+/// attachment.
+const MAX_FIELD_BYTES: usize = 64 * 1024;
+
 /// Which bound a message exceeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Excess {
@@ -107,7 +111,8 @@ impl Head {
     pub(super) fn of(fields: &[Field<'_>], default: &str) -> Self {
         let line = |name: &str| {
             let field = fields.iter().find(|field| field.name == name);
-            field.map(|field| one_line(field.raw)).unwrap_or_default()
+            let raw = field.map_or(&[][..], |field| field.raw);
+            one_line(&raw[..raw.len().min(MAX_FIELD_BYTES)])
         };
         let (kind, disposition) = (line("content-type"), line("content-disposition"));
         let of_kind = |name| parameter::value(&kind, name);
@@ -268,7 +273,7 @@ impl Cutter<'_> {
         if let Some(around) = around {
             around.parts += 1;
         }
-        let mut head = Head::of(&header::fields(&self.bytes[start..end]), default);
+        let mut head = Head::of(&header::fields(&self.bytes[start..end]).fields, default);
         self.open = match head.boundary.take() {
             None => Open::Contents(head, next),
             Some(_) if self.containers.len() == MAX_DEPTH => return Err(Excess::Nesting),

@@ -1,18 +1,22 @@
 //! A message as plain facts: its fields, its visible texts, and what else is in it.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use cl_model::digest::Digest;
-use mail_parser::decoders::charsets::map::charset_decoder;
 use mail_parser::{Address, HeaderName, MessageParser};
 
-use super::MAX_MAILBOXES;
-use super::header::{self, Field, one_line};
+use super::header::{self, Field, Header, one_line};
 use super::marks::Marks;
 use super::part::{Head, Part, Parts};
+use super::text::is_invisible;
+use super::{MAX_MAILBOXES, charset};
 
 /// The most attachments that are described.
 const MAX_ATTACHMENTS: usize = 64;
+
+/// How much of one field of addresses is read.
+const MAX_FIELD_BYTES: usize = 256 * 1024;
 
 /// Reads one field at a time.
 static PARSER: LazyLock<MessageParser> = LazyLock::new(|| {
@@ -36,6 +40,13 @@ pub(super) struct Attachment {
     pub(super) digest: Digest,
 }
 
+/// A calendar that came as a part.
+pub(super) struct CalendarPart<'a> {
+    pub(super) contents: Cow<'a, [u8]>,
+    /// Its character set, in lower case; empty if none is stated.
+    pub(super) charset: String,
+}
+
 /// A text part.
 pub(super) struct Body {
     pub(super) text: String,
@@ -45,13 +56,20 @@ pub(super) struct Body {
 
 /// What there is in a message.
 pub(super) struct Structure<'a> {
-    pub(super) fields: Vec<Field<'a>>,
+    pub(super) header: Header<'a>,
     pub(super) from: Vec<Mailbox>,
     pub(super) to: Vec<Mailbox>,
     pub(super) cc: Vec<Mailbox>,
+    pub(super) reply_to: Vec<Mailbox>,
+    pub(super) sender: Vec<Mailbox>,
     pub(super) subject: String,
     pub(super) bodies: Vec<Body>,
     pub(super) attachments: Vec<Attachment>,
+    /// Messages that came as parts.
+    pub(super) messages: Vec<Cow<'a, [u8]>>,
+    pub(super) calendars: Vec<CalendarPart<'a>>,
+    /// A part is in the format of one vendor's mail program, by its name or its first bytes.
+    pub(super) has_tnef: bool,
     /// The media type of the whole message, lower-case, without parameters.
     pub(super) media_type: String,
 }
@@ -61,32 +79,46 @@ impl<'a> Structure<'a> {
     /// its header is read.
     pub(super) fn of(bytes: &'a [u8], marks: &mut Marks) -> Option<Self> {
         let bytes = header::trimmed(bytes);
-        let fields = header::fields(bytes);
-        if fields.is_empty() {
+        let header = header::fields(bytes);
+        if header.count == 0 {
             return None;
         }
-        let parts = Parts::of(bytes).unwrap_or_else(|excess| {
+        let mut parts = Parts::of(bytes).unwrap_or_else(|excess| {
             marks.add(excess.mark());
             Parts::default()
         });
         let is_broken = parts.all.iter().any(|part| part.is_broken);
         marks.add_if(is_broken, "mime.encoding_broken");
+        let fields = header.fields.as_slice();
+        let (bodies, attachments) = (bodies(&parts, marks), attachments(&parts, marks));
+        let has_tnef = parts.all.iter().any(is_tnef);
+        let (messages, calendars) = taken(&mut parts);
         Some(Self {
-            from: mailboxes(&fields, "from"),
-            to: mailboxes(&fields, "to"),
-            cc: mailboxes(&fields, "cc"),
-            subject: subject(&fields),
-            bodies: bodies(&parts, marks),
-            attachments: attachments(&parts, marks),
-            media_type: Head::of(&fields, "text/plain").media_type,
-            fields,
+            from: mailboxes(fields, "from", marks),
+            to: mailboxes(fields, "to", marks),
+            cc: mailboxes(fields, "cc", marks),
+            reply_to: mailboxes(fields, "reply-to", marks),
+            sender: mailboxes(fields, "sender", marks),
+            subject: subject(fields),
+            bodies,
+            attachments,
+            messages,
+            calendars,
+            has_tnef,
+            media_type: Head::of(fields, "text/plain").media_type,
+            header,
         })
     }
 
     /// The raw values of a field, by its lower-case name, first to last.
     pub(super) fn all<'b>(&'b self, name: &'b str) -> impl Iterator<Item = &'a [u8]> + 'b {
-        let named = self.fields.iter().filter(move |field| field.name == name);
-        named.map(|field| field.raw)
+        self.fields(name).map(|field| field.raw)
+    }
+
+    /// The fields of a lower-case name, first to last.
+    pub(super) fn fields<'b>(&'b self, name: &'b str) -> impl Iterator<Item = &'b Field<'a>> + 'b {
+        let fields = self.header.fields.iter();
+        fields.filter(move |field| field.name == name)
     }
 
     /// The first value of a field as text on one line.
@@ -101,18 +133,30 @@ impl<'a> Structure<'a> {
 
 /// The mailboxes of all fields of a name, and one more than are wanted at most. Each field is read
 /// by itself.
-fn mailboxes(fields: &[Field<'_>], name: &str) -> Vec<Mailbox> {
+fn mailboxes(fields: &[Field<'_>], name: &str, marks: &mut Marks) -> Vec<Mailbox> {
     let mut found = Vec::new();
     for field in fields.iter().filter(|field| field.name == name) {
-        let alone = [b"From:", field.raw, b"\r\n\r\n"].concat();
+        let raw = &field.raw[..field.raw.len().min(MAX_FIELD_BYTES)];
+        marks.add_if(raw.len() < field.raw.len(), "header.fields_cut");
+        let alone = [b"From:", raw, b"\r\n\r\n"].concat();
         let Some(message) = PARSER.parse_headers(&alone) else {
             continue;
         };
         let all = message.from().into_iter().flat_map(Address::iter);
         let room = MAX_MAILBOXES + 1 - found.len();
-        found.extend(all.take(room).map(|it| Mailbox {
-            address: it.address().unwrap_or_default().to_owned(),
-            name: it.name().unwrap_or_default().to_owned(),
+        // An address in an encoded word is none (RFC 2047, 5), though the parser may take it for one.
+        let written = String::from_utf8_lossy(raw);
+        let has_words = written.contains("=?");
+        let is_written = |address: &str| !has_words || written.contains(address);
+        found.extend(all.take(room).map(|it| {
+            Mailbox {
+                address: it
+                    .address()
+                    .filter(|it| is_written(it))
+                    .unwrap_or_default()
+                    .to_owned(),
+                name: it.name().unwrap_or_default().to_owned(),
+            }
         }));
     }
     found
@@ -132,40 +176,11 @@ fn subject(fields: &[Field<'_>]) -> String {
 fn bodies(parts: &Parts<'_>, marks: &mut Marks) -> Vec<Body> {
     let shown = parts.text.iter().filter_map(|id| parts.all.get(*id));
     let bodies = shown.map(|part| Body {
-        text: decoded(part, marks),
+        text: charset::labelled(&part.contents, &part.head.charset, marks),
         is_html: part.head.is_html(),
         is_flowed: part.head.is_flowed,
     });
     bodies.collect()
-}
-
-/// The text of a part. Bytes that do not fit their label are kept as well as they can be.
-fn decoded(part: &Part<'_>, marks: &mut Marks) -> String {
-    let label = part.head.charset.as_str();
-    let known = charset_decoder(label.as_bytes());
-    let is_ascii = ["", "us-ascii", "ascii", "ansi_x3.4-1968"].contains(&label);
-    let is_utf8 = label == "utf-8" || label == "utf8";
-    if let Some(decode) = known.filter(|_| !is_ascii && !is_utf8) {
-        let text = decode(&part.contents);
-        marks.add_if(text.contains('\u{fffd}'), "charset.invalid");
-        return text;
-    }
-    marks.add_if(!is_ascii && !is_utf8, "charset.unknown");
-    match std::str::from_utf8(&part.contents) {
-        Ok(text) => text.to_owned(),
-        Err(_) if is_utf8 => {
-            marks.add("charset.invalid");
-            String::from_utf8_lossy(&part.contents).into_owned()
-        }
-        Err(_) => {
-            // What most programs meant by bytes without a usable label.
-            marks.add("charset.guessed");
-            match charset_decoder(b"windows-1252") {
-                Some(decode) => decode(&part.contents),
-                None => String::from_utf8_lossy(&part.contents).into_owned(),
-            }
-        }
-    }
 }
 
 /// Everything that is not the visible text, described.
@@ -181,12 +196,46 @@ fn attachments(parts: &Parts<'_>, marks: &mut Marks) -> Vec<Attachment> {
     described.collect()
 }
 
+/// Whether a part is in Microsoft's own format, whatever it is called.
+fn is_tnef(part: &Part<'_>) -> bool {
+    const SIGNATURE: &[u8] = &[0x78, 0x9f, 0x3e, 0x22];
+
+    let kinds = ["application/ms-tnef", "application/vnd.ms-tnef"];
+    let name = part.head.file_name.as_deref().unwrap_or_default();
+    !part.is_shown
+        && (kinds.contains(&part.head.media_type.as_str())
+            || name.eq_ignore_ascii_case("winmail.dat")
+            || part.contents.starts_with(SIGNATURE))
+}
+
+/// Takes out the messages and calendars among the parts.
+fn taken<'a>(parts: &mut Parts<'a>) -> (Vec<Cow<'a, [u8]>>, Vec<CalendarPart<'a>>) {
+    let (mut messages, mut calendars) = (Vec::new(), Vec::new());
+    for part in parts.all.iter_mut().filter(|part| !part.is_shown) {
+        let kind = part.head.media_type.as_str();
+        let name = part.head.file_name.as_deref().unwrap_or_default();
+        let is_named = name.len() >= 4
+            && name
+                .get(name.len() - 4..)
+                .is_some_and(|suffix| suffix.eq_ignore_ascii_case(".ics"));
+        if kind == "message/rfc822" || kind == "message/global" {
+            messages.push(std::mem::take(&mut part.contents));
+        } else if is_named || kind == "text/calendar" || kind == "application/ics" {
+            calendars.push(CalendarPart {
+                charset: std::mem::take(&mut part.head.charset),
+                contents: std::mem::take(&mut part.contents),
+            });
+        }
+    }
+    (messages, calendars)
+}
+
 /// The last part of a path, whichever system it is from, without control characters.
 fn base_name(name: &str) -> Option<String> {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let plain: String = last
         .chars()
-        .filter(|it| !it.is_control())
+        .filter(|it| !it.is_control() && !is_invisible(*it))
         .take(240)
         .collect();
     let plain = plain.trim();

@@ -1,9 +1,12 @@
 //! Cuts visible text into parts by whose words they are.
 
+mod styles;
+
 use std::str::Lines;
 
 use cl_wire::vault::v1::{TextOrigin, TextPart};
 
+use self::styles::Beginning;
 use super::marks::Marks;
 
 /// The most parts of one message.
@@ -15,79 +18,158 @@ const MAX_TEXT_BYTES: usize = 262_144;
 /// How much of a text is looked at for that.
 pub(super) const MAX_READ_BYTES: usize = 4 * MAX_TEXT_BYTES;
 
-/// How many lines behind `From:` the other fields of a copied header stand.
-const HEADER_LINES: usize = 6;
+/// The most attributions of one message that are kept.
+const MAX_ATTRIBUTIONS: usize = 16;
 
-/// How many lines an attribution ("On .. wrote:") may be wrapped to.
-const ATTRIBUTION_LINES: usize = 3;
+/// Whose words a part is, by what stands in front of it. Anybody can write that.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Attribution {
+    /// `quoted` or `forwarded`.
+    pub origin: &'static str,
+    /// An address, else a name.
+    pub author: String,
+}
+
+/// Text, cut.
+#[derive(Default)]
+pub(super) struct Cut {
+    pub(super) parts: Vec<TextPart>,
+    pub(super) attributions: Vec<Attribution>,
+}
+
+impl Cut {
+    /// Adds whose words something is, once.
+    pub(super) fn attribute(&mut self, origin: &'static str, author: Option<String>) {
+        let Some(author) = author else {
+            return;
+        };
+        let attribution = Attribution { origin, author };
+        let is_new = !self.attributions.contains(&attribution);
+        if is_new && self.attributions.len() < MAX_ATTRIBUTIONS {
+            self.attributions.push(attribution);
+        }
+    }
+
+    /// Adds a message that came whole within another one, as far as there is room.
+    pub(super) fn add_forwarded(&mut self, text: &str, marks: &mut Marks) {
+        let read = &text[..text.floor_char_boundary(MAX_READ_BYTES)];
+        let text = visible(read, marks);
+        let used: usize = self.parts.iter().map(|part| part.text.len()).sum();
+        let room = MAX_TEXT_BYTES.saturating_sub(used);
+        let kept = text[..text.floor_char_boundary(room)].trim();
+        let has_room = self.parts.len() < MAX_PARTS;
+        if read.len() > room || !has_room {
+            marks.add("text.cut");
+        }
+        if has_room && !kept.is_empty() {
+            self.parts.push(TextPart {
+                origin: TextOrigin::Forwarded.into(),
+                text: kept.to_owned(),
+            });
+        }
+    }
+}
 
 /// The parts of a text.
-pub(super) fn parts(text: &str, marks: &mut Marks) -> Vec<TextPart> {
+pub(super) fn parts(text: &str, marks: &mut Marks) -> Cut {
     let read = &text[..text.floor_char_boundary(MAX_READ_BYTES)];
     let cleaned = visible(read, marks);
     let mut cutter = Cutter::default();
+    let mut cut = Cut::default();
     let mut rest = TextOrigin::Author;
     let mut lines = cleaned.lines();
     while let Some(line) = lines.clone().next() {
-        let (origin, taken, after) = classify(line, &lines, rest, marks);
-        rest = after;
-        for line in lines.by_ref().take(taken) {
-            cutter.push(origin, line);
+        let run = classify(line, &lines, rest, marks);
+        rest = run.after;
+        cut.attribute(named(run.origin), run.author);
+        for line in lines.by_ref().take(run.lines) {
+            cutter.push(run.origin, line);
         }
     }
     cutter.is_cut |= read.len() < text.len();
-    cutter.finish(marks)
+    cut.parts = cutter.finish(marks);
+    cut
 }
 
-/// Whose words the next lines are, of which `line` is the first: how many, at least one, and whose
-/// are those that follow.
-fn classify(
-    line: &str,
-    lines: &Lines<'_>,
-    rest: TextOrigin,
-    marks: &mut Marks,
-) -> (TextOrigin, usize, TextOrigin) {
-    if rest == TextOrigin::Quoted || rest == TextOrigin::Forwarded {
-        return (rest, 1, rest);
+const fn named(origin: TextOrigin) -> &'static str {
+    match origin {
+        TextOrigin::Forwarded => "forwarded",
+        TextOrigin::Quoted
+        | TextOrigin::Author
+        | TextOrigin::Signature
+        | TextOrigin::Unspecified => "quoted",
+    }
+}
+
+/// The next lines, at least one.
+struct Run {
+    /// Whose words they are.
+    origin: TextOrigin,
+    lines: usize,
+    /// Whose words those after them are.
+    after: TextOrigin,
+    /// Whom the text names as their author.
+    author: Option<String>,
+}
+
+impl Run {
+    const fn new(origin: TextOrigin, lines: usize, after: TextOrigin) -> Self {
+        Self {
+            origin,
+            lines,
+            after,
+            author: None,
+        }
+    }
+
+    fn beginning(origin: TextOrigin, beginning: Beginning, after: TextOrigin) -> Self {
+        Self {
+            author: beginning.author,
+            ..Self::new(origin, beginning.lines, after)
+        }
+    }
+}
+
+/// Whose words the next lines are, of which `line` is the first.
+fn classify(line: &str, lines: &Lines<'_>, rest: TextOrigin, marks: &mut Marks) -> Run {
+    use TextOrigin::{Author, Forwarded, Quoted, Signature};
+
+    if rest == Quoted || rest == Forwarded {
+        return Run::new(rest, 1, rest);
     }
     if line.starts_with('>') {
         // A signature ends where a quotation begins: somebody answered below it.
-        return (TextOrigin::Quoted, 1, TextOrigin::Author);
+        return Run::new(Quoted, 1, Author);
     }
     if begins_pgp(line, "SIGNATURE") {
         marks.add("signature.openpgp");
-        return (TextOrigin::Signature, pgp_length(lines), rest);
+        return Run::new(Signature, pgp_length(lines), rest);
     }
     if begins_pgp(line, "MESSAGE") {
         marks.add("content.encrypted");
-        return (TextOrigin::Signature, pgp_length(lines), rest);
+        return Run::new(Signature, pgp_length(lines), rest);
     }
-    if begins_forwarded(line) {
-        return (TextOrigin::Forwarded, 1, TextOrigin::Forwarded);
+    if let Some(beginning) = styles::forwarded(line, lines) {
+        return Run::beginning(Forwarded, beginning, Forwarded);
     }
-    if begins_original(line, lines) {
-        return (TextOrigin::Quoted, 1, TextOrigin::Quoted);
+    if let Some(beginning) = styles::original(line, lines) {
+        return Run::beginning(Quoted, beginning, Quoted);
     }
-    if let Some(length) = attribution_length(line, lines) {
-        let is_marked = lines
-            .clone()
-            .skip(length)
+    if let Some(beginning) = styles::attribution(line, lines) {
+        let mut behind = lines.clone().skip(beginning.lines);
+        let is_marked = behind
             .find(|it| !it.trim().is_empty())
             .is_some_and(|it| it.starts_with('>'));
-        let after = if is_marked {
-            TextOrigin::Author
-        } else {
-            TextOrigin::Quoted
-        };
-        return (TextOrigin::Quoted, length, after);
+        let after = if is_marked { Author } else { Quoted };
+        return Run::beginning(Quoted, beginning, after);
     }
-    if rest == TextOrigin::Signature {
-        return (rest, 1, rest);
+    if rest == Signature {
+        return Run::new(rest, 1, rest);
     }
     if line == "-- " || line == "--" || is_device_line(line) {
-        return (TextOrigin::Signature, 1, TextOrigin::Signature);
+        return Run::new(Signature, 1, Signature);
     }
-    (TextOrigin::Author, 1, TextOrigin::Author)
+    Run::new(Author, 1, Author)
 }
 
 fn begins_pgp(line: &str, kind: &str) -> bool {
@@ -106,82 +188,22 @@ fn pgp_length(lines: &Lines<'_>) -> usize {
     within.count()
 }
 
+/// The line that a device puts below what was written on it.
 fn is_device_line(line: &str) -> bool {
+    const STARTS: &[&str] = &[
+        "Sent from my ",
+        "Get Outlook for ",
+        "Sent from Outlook",
+        "Gesendet von meinem ",
+        "Von meinem iP",
+        "Envoyé de mon ",
+        "Envoyé depuis mon ",
+        "Enviado desde mi ",
+        "iPhoneから送信",
+        "iPadから送信",
+    ];
     let line = line.trim();
-    ["Sent from my ", "Get Outlook for ", "Sent from Outlook"]
-        .iter()
-        .any(|start| line.starts_with(start))
-        && line.len() < 80
-}
-
-fn begins_forwarded(line: &str) -> bool {
-    let line = line.trim().to_lowercase();
-    let is_ruled = line.starts_with("--") && line.contains("forwarded");
-    is_ruled || line == "begin forwarded message:" || line.starts_with("----- forwarded by")
-}
-
-/// "-----Original Message-----", or a copied header as Outlook puts it.
-fn begins_original(line: &str, lines: &Lines<'_>) -> bool {
-    let first = line.trim().to_lowercase();
-    if first.starts_with("--") && first.contains("original message") {
-        return true;
-    }
-    let is_from = |line: &str| {
-        let line = line.trim_start_matches('*').to_lowercase();
-        line.starts_with("from:") || line.starts_with("von:") || line.starts_with("de :")
-    };
-    let is_ruled = first.len() >= 20 && first.bytes().all(|it| it == b'_');
-    let mut lines = lines.clone().skip(usize::from(is_ruled));
-    if !lines.next().is_some_and(is_from) {
-        return false;
-    }
-    let fields = lines.take(HEADER_LINES).filter(|line| {
-        let line = line.trim_start_matches('*').to_lowercase();
-        [
-            "sent:",
-            "date:",
-            "to:",
-            "subject:",
-            "cc:",
-            "gesendet:",
-            "an:",
-            "betreff:",
-        ]
-        .iter()
-        .any(|name| line.starts_with(name))
-    });
-    fields.count() >= 2
-}
-
-/// "On Thu, 29 Oct 2026, Ann wrote:", on up to three lines.
-fn attribution_length(line: &str, lines: &Lines<'_>) -> Option<usize> {
-    let first = line.trim_start();
-    let begins = ["On ", "Am ", "Le ", "El ", "Il ", "Op "]
-        .iter()
-        .any(|start| first.starts_with(start));
-    if !begins {
-        return None;
-    }
-    lines
-        .clone()
-        .take(ATTRIBUTION_LINES)
-        .position(|line| {
-            let line = line.trim_end();
-            [
-                "wrote:",
-                "writes:",
-                "schrieb:",
-                "a écrit :",
-                "a écrit:",
-                "escribió:",
-                "ha scritto:",
-                "schreef:",
-            ]
-            .iter()
-            .any(|end| line.ends_with(end))
-                || (line.ends_with(':') && line.contains(" schrieb "))
-        })
-        .map(|at| at + 1)
+    STARTS.iter().any(|start| line.starts_with(start)) && line.len() < 80
 }
 
 /// The text without characters that nobody sees, and with line feeds only.
@@ -210,7 +232,7 @@ fn visible(text: &str, marks: &mut Marks) -> String {
     cleaned
 }
 
-fn is_invisible(character: char) -> bool {
+pub(super) fn is_invisible(character: char) -> bool {
     matches!(character,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180e}'
         | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}'
@@ -265,8 +287,8 @@ mod tests {
     use super::*;
 
     fn cut(text: &str) -> Vec<(TextOrigin, String)> {
-        let parts = parts(text, &mut Marks::default());
-        parts
+        let cut = parts(text, &mut Marks::default());
+        cut.parts
             .into_iter()
             .map(|it| (it.origin(), it.text.trim().to_owned()))
             .collect()
@@ -340,9 +362,41 @@ mod tests {
     }
 
     #[test]
+    fn names_whose_words_are_quoted_and_forwarded() {
+        let text = "Ja.\n\nAm 29.10.2026 um 10:00 schrieb Ann <ann@b.example>:\n> Kommst du?\n\n\
+                    Gut.\n\n-------- Message transféré --------\nDe : Bo <bo@c.example>\n\nPayez.";
+        let cut = parts(text, &mut Marks::default());
+        let named: Vec<_> = cut
+            .attributions
+            .iter()
+            .map(|it| (it.origin, it.author.as_str()))
+            .collect();
+        assert_eq!(
+            named,
+            [("quoted", "ann@b.example"), ("forwarded", "bo@c.example")]
+        );
+        let own = cut
+            .parts
+            .iter()
+            .filter(|it| it.origin() == TextOrigin::Author);
+        let own: Vec<_> = own.map(|it| it.text.trim().to_owned()).collect();
+        assert_eq!(own, ["Ja.", "Gut."]);
+    }
+
+    #[test]
+    fn a_message_within_has_what_room_is_left() {
+        let mut marks = Marks::default();
+        let mut cut = parts(&"a".repeat(MAX_TEXT_BYTES - 10), &mut marks);
+        cut.add_forwarded("0123456789012345", &mut marks);
+        let bytes: usize = cut.parts.iter().map(|it| it.text.len()).sum();
+        assert!(bytes <= MAX_TEXT_BYTES && cut.parts.len() == 2);
+        assert_eq!(marks.into_list(), ["text.cut"]);
+    }
+
+    #[test]
     fn removes_what_nobody_sees() {
         let mut marks = Marks::default();
-        let found = parts("pay\u{200b} me\u{202e} now\u{7}", &mut marks);
+        let found = parts("pay\u{200b} me\u{202e} now\u{7}", &mut marks).parts;
         assert_eq!(found[0].text, "pay me now");
         assert_eq!(marks.into_list(), ["text.invisible_removed"]);
     }
@@ -350,12 +404,10 @@ mod tests {
     #[test]
     fn stays_within_its_bounds() {
         let mut marks = Marks::default();
-        let found = parts(&"a\n> b\n".repeat(1000), &mut marks);
+        let found = parts(&"a\n> b\n".repeat(1000), &mut marks).parts;
         assert!(found.len() <= MAX_PARTS);
-        let found = parts(
-            &"word ".repeat(100_000).replace("word word ", "line\n"),
-            &mut marks,
-        );
+        let long = "word ".repeat(100_000).replace("word word ", "line\n");
+        let found = parts(&long, &mut marks).parts;
         assert!(found.iter().map(|it| it.text.len()).sum::<usize>() <= MAX_TEXT_BYTES);
         assert_eq!(marks.into_list(), ["text.cut"]);
     }

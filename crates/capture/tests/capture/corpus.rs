@@ -30,6 +30,16 @@ fn the_message_corpus_passes() {
     replay("mail_message", mail_bodies::message);
 }
 
+#[test]
+fn the_calendar_corpus_passes() {
+    replay("calendar", mail_bodies::calendar);
+}
+
+#[test]
+fn the_corpus_of_vendor_parts_passes() {
+    replay("tnef", mail_bodies::tnef);
+}
+
 /// Pieces of which messages and mailboxes are made, in any order.
 fn text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
@@ -56,6 +66,8 @@ proptest! {
     fn any_bytes_pass(bytes in prop::collection::vec(any::<u8>(), 0..512)) {
         mail_bodies::mbox(&bytes);
         mail_bodies::message(&bytes);
+        mail_bodies::calendar(&bytes);
+        mail_bodies::tnef(&bytes);
     }
 
     #[test]

@@ -127,10 +127,16 @@ fn a_reading_does_not_print_what_it_read() {
     let reading = mail::read(bytes, &[]).unwrap();
     let printed = format!("{reading:?} {:?}", message(&reading.content));
     assert!(!printed.contains("canary"), "{printed}");
+    let bytes = b"BEGIN:VCALENDAR\nBEGIN:VEVENT\nUID:canary\nSUMMARY:canary\nDTSTART:20261120\n\
+        ORGANIZER;CN=canary:mailto:canary@secret.example\nEND:VEVENT\nEND:VCALENDAR\n";
+    let reading = cl_capture::calendar::read(bytes, &[]);
+    assert_eq!(reading.meetings.len(), 1);
+    let printed = format!("{reading:?} {:?}", reading.meetings);
+    assert!(!printed.contains("canary"), "{printed}");
 }
 
 #[test]
-fn three_thousand_fields_hide_nothing() {
+fn a_request_behind_thousands_of_fields_is_found() {
     let mut text = String::new();
     for at in 0..30_000 {
         text.push_str(&format!("X-Hop-{at}: v\r\n"));

@@ -8,12 +8,15 @@
     reason = "tests"
 )]
 
+mod cases;
 mod corpus;
 mod fixtures;
 mod hostile;
 mod memory;
+mod mutated;
 mod pki;
 mod process;
 mod runs;
 mod support;
 mod vault;
+mod watched;

@@ -96,9 +96,10 @@ async fn an_event_keeps_what_the_source_says_and_no_path() {
     assert_eq!(signature["scheme"], "dkim");
     assert_eq!(signature["signer"], "bank.example");
     assert_eq!(signature["verification"], "unverified");
-    let claimed =
-        event["adapter_data"]["context-layer.email"]["authentication_results"][0].as_str();
-    assert!(claimed.unwrap().contains("dkim=pass"));
+    let claimed = &event["adapter_data"]["context-layer.email"]["authentication_results"][0];
+    assert!(claimed["text"].as_str().unwrap().contains("dkim=pass"));
+    assert_eq!(claimed["server"], "mx.solberg.example");
+    assert_eq!(claimed["verification"], "unverified");
     let text = event.to_string();
     assert!(!text.contains("fixtures") && !text.contains(OWNER) && !text.contains("Statement"));
 }

@@ -3,13 +3,14 @@
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cl_capture::config::vault_channel;
 use cl_capture::error::Error;
 use cl_capture::pipeline::{self, Deps, Job};
 use cl_capture::report::Report;
+use cl_capture::source::{Adapter, Seen};
 use cl_capture::vault::Vault;
 use cl_host::callers::CallerTable;
 use cl_host::clock::ManualClock;
@@ -87,9 +88,25 @@ impl World {
         self.run_as(path, "vault/cl-capture", HANG).await
     }
 
+    pub(crate) async fn run_calendar(&self, path: &Path) -> Result<Report, Error> {
+        let adapter = Adapter::Calendar;
+        self.run_adapter(path, adapter, "vault/cl-capture", HANG)
+            .await
+    }
+
     pub(crate) async fn run_as(
         &self,
         path: &Path,
+        who: &str,
+        patience: Duration,
+    ) -> Result<Report, Error> {
+        self.run_adapter(path, Adapter::Mail, who, patience).await
+    }
+
+    async fn run_adapter(
+        &self,
+        path: &Path,
+        adapter: Adapter,
         who: &str,
         patience: Duration,
     ) -> Result<Report, Error> {
@@ -104,18 +121,27 @@ impl World {
         };
         let job = Job {
             path: path.to_owned(),
+            adapter,
             tenant: "acme".to_owned(),
             subject_ref: SUBJECT.to_owned(),
             owner_addresses: vec![OWNER.to_owned()],
             max_message_bytes: 4 << 20,
         };
         let mut silent = |_: &Report| {};
-        let run = pipeline::run(&job, &deps, &mut silent);
+        let seen = Arc::new(Mutex::new(Seen::nothing()));
+        let run = pipeline::run(&job, &deps, &seen, &mut silent);
         tokio::time::timeout(HANG, run).await.expect("hangs: a run")
     }
 }
 
 /// The folder of the committed messages.
 pub(crate) fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance/fixtures/mail")
+    fixtures_of("mail")
+}
+
+/// The folder of the fixtures of an adapter.
+pub(crate) fn fixtures_of(adapter: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../conformance/fixtures")
+        .join(adapter)
 }

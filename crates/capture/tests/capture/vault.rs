@@ -15,8 +15,8 @@ use cl_wire::vault::v1::capture_service_server::CaptureService;
 use cl_wire::vault::v1::captured_item::{Content, Payload};
 use cl_wire::vault::v1::store_payload_request::Piece;
 use cl_wire::vault::v1::{
-    CaptureEventsRequest, CaptureEventsResponse, CaptureOutcome, CapturedEvent, CapturedItem,
-    MailContent, StorePayloadRequest, StorePayloadResponse, TextOrigin,
+    CalendarContent, CaptureEventsRequest, CaptureEventsResponse, CaptureOutcome, CapturedEvent,
+    CapturedItem, MailContent, Meeting, StorePayloadRequest, StorePayloadResponse, TextOrigin,
 };
 use serde_json::Value;
 use tokio_stream::StreamExt as _;
@@ -38,6 +38,7 @@ pub(crate) struct Kept {
     /// Events by what makes two captures the same item.
     pub(crate) events: BTreeMap<String, Value>,
     pub(crate) contents: BTreeMap<String, MailContent>,
+    pub(crate) calendars: BTreeMap<String, CalendarContent>,
     pub(crate) payloads: BTreeMap<String, Vec<u8>>,
     pub(crate) operations: Vec<String>,
     pub(crate) faults: Vec<Fault>,
@@ -112,8 +113,10 @@ impl Kept {
         if event.payload_ref.digest != Some(digest) || stated != i64::try_from(length).ok() {
             return Err("PAYLOAD_DIGEST_MISMATCH");
         }
-        if let Some(Content::Mail(mail)) = &item.content {
-            check_mail(mail)?;
+        match &item.content {
+            Some(Content::Mail(mail)) => check_mail(mail)?,
+            Some(Content::Calendar(calendar)) => check_meetings(&calendar.meetings)?,
+            None => {}
         }
         let native = event.source.native_id_digest.ok_or("NATIVE_ID_REQUIRED")?;
         let key = format!("{native} {digest}");
@@ -124,8 +127,14 @@ impl Kept {
         if self.events.contains_key(&key) {
             return Ok(Outcome::Duplicate(captured));
         }
-        if let Some(Content::Mail(mail)) = &item.content {
-            self.contents.insert(key.clone(), mail.clone());
+        match &item.content {
+            Some(Content::Mail(mail)) => {
+                self.contents.insert(key.clone(), mail.clone());
+            }
+            Some(Content::Calendar(calendar)) => {
+                self.calendars.insert(key.clone(), calendar.clone());
+            }
+            None => {}
         }
         self.events.insert(key, value);
         Ok(Outcome::Captured(captured))
@@ -151,6 +160,38 @@ fn check_mail(mail: &MailContent) -> Result<(), &'static str> {
             .all(|it| it.origin() != TextOrigin::Unspecified)
         && mail.marks.len() <= 64
         && mail.marks.iter().all(|it| is_name(it));
+    is_right.then_some(()).ok_or("INVALID_CONTENT")?;
+    check_meetings(&mail.meetings)
+}
+
+fn check_meetings(meetings: &[Meeting]) -> Result<(), &'static str> {
+    let times: usize = meetings.iter().map(|it| it.times.len()).sum();
+    let organizers = meetings.iter().filter_map(|it| it.organizer.as_ref());
+    let organizers: BTreeSet<&str> = organizers.map(|it| it.address.as_str()).collect();
+    // Days and times have one length each, and nothing but digits and their separators.
+    let is_start = |text: &str| {
+        let is_plain = text
+            .chars()
+            .all(|it| it.is_ascii_digit() || "-:TZ".contains(it));
+        is_plain && [10, 19, 20].contains(&text.len())
+    };
+    let is_time = |text: &str| match text.split_once('/') {
+        None => is_start(text),
+        Some((start, end)) => is_start(start) && start.len() == end.len() && start < end,
+    };
+    let is_right = meetings.len() <= 32
+        && times <= 40
+        && organizers.len() <= 8
+        && organizers.iter().all(|it| it.contains('@'))
+        && meetings.iter().all(|it| {
+            let digest = Digest::parse(&it.series_digest);
+            let mut times = it.times.iter();
+            digest.is_some()
+                && !it.times.is_empty()
+                && it.marks.len() <= 8
+                && it.marks.iter().all(|mark| is_name(mark))
+                && times.all(|it| is_time(&it.time) && is_start(&it.occurrence))
+        });
     is_right.then_some(()).ok_or("INVALID_CONTENT")
 }
 

@@ -1,6 +1,7 @@
 //! Which claims a grant gets: at most 64, in one order, contradictions whole or not at all.
 //!
-//! 1. Only claims of a granted predicate that have a source and hold now.
+//! 1. Only claims of a granted predicate that have a source and hold now; of meetings only those that
+//!    were neither moved nor cancelled.
 //! 2. Claims that contradict each other form a set: same predicate, different values that exclude
 //!    each other, one conversation. A claim without a contradiction is a set of one.
 //! 3. A set is taken only if the rule of its predicate lets each of its claims out: label, trust,
@@ -21,6 +22,7 @@ use cl_model::object::ClaimStatus;
 use cl_model::time::UnixTime;
 
 use super::claim::{Claim, TRUST, excludes_others};
+use super::meeting::Words;
 
 /// The most claims that a grant gets.
 pub const MAX_CLAIMS: usize = 64;
@@ -58,7 +60,9 @@ pub fn choose<E>(
         .filter(|claim| claim.value().is_some())
         .collect();
     let total = held.len();
-    let current = held.into_iter().filter(|claim| claim.holds(now));
+    let words = Words::of(&held);
+    let holds = |claim: &Claim| claim.holds(now) && words.gone(claim).is_none();
+    let current = held.into_iter().filter(holds);
     let mut by_rule: Vec<Vec<Claim>> = rules.iter().map(|_| Vec::new()).collect();
     for claim in current {
         let position = rules

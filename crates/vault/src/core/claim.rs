@@ -14,6 +14,8 @@ use cl_model::urn::{ClaimId, EventId};
 use cl_model::vocabulary::Datatype;
 use serde_json::{Value, json};
 
+use super::meeting::{Gone, Revision};
+
 /// The most sources that one claim remembers.
 pub const MAX_SUPPORTS: usize = 256;
 
@@ -40,6 +42,8 @@ pub struct Support {
     pub marks: Vec<Name>,
     /// The conversation of the event.
     pub thread: Digest,
+    /// Which word it is, if it is one about a meeting.
+    pub revision: Option<Revision>,
 }
 
 /// Where a claim stands.
@@ -190,13 +194,19 @@ impl Claim {
         }
     }
 
-    /// The `context_claim` document, canonical.
+    /// The `context_claim` document, canonical. `gone` says why a meeting does not take place then.
     pub fn document(
         &self,
         issuer: &str,
         subject_ref: &str,
         contradicts: &BTreeSet<ClaimId>,
+        gone: Option<&Gone>,
     ) -> Result<Vec<u8>, Refusal> {
+        let status = match gone {
+            Some(Gone::Cancelled(_)) => ClaimStatus::Retracted,
+            Some(Gone::Moved(_)) => ClaimStatus::Superseded,
+            None => self.status(!contradicts.is_empty()),
+        };
         let sources: Vec<_> = match &self.standing {
             Standing::Held { supports, .. } => supports
                 .iter()
@@ -215,7 +225,7 @@ impl Claim {
             "subject_ref": subject_ref,
             "predicate": self.predicate.as_str(),
             "object": {"value": self.value(), "datatype": self.datatype.as_str()},
-            "status": self.status(!contradicts.is_empty()).as_str(),
+            "status": status.as_str(),
             "confidence": self.confidence().to_json(),
             "validity": {"from": time(self.valid_from()), "expires_at": time(self.valid_until())},
             "provenance_refs": sources,
@@ -225,6 +235,15 @@ impl Claim {
         if !contradicts.is_empty() {
             let named = contradicts.iter().take(MAX_NAMED);
             claim["contradicts"] = named.map(ClaimId::as_str).collect();
+        }
+        match gone {
+            Some(Gone::Cancelled(at)) => {
+                claim["deletion"] = json!({"deleted_at": time(*at), "reason": "meeting.cancelled"});
+            }
+            Some(Gone::Moved(to)) => {
+                claim["superseded_by"] = json!({"ref": to.as_str(), "reason": "meeting.moved"});
+            }
+            None => {}
         }
         if let Standing::Retracted { at, .. } = &self.standing {
             claim["deletion"] = json!({"deleted_at": at.to_string(), "reason": "source.erased"});
@@ -260,6 +279,7 @@ mod tests {
             rule: Name::new("date.iso").unwrap(),
             marks: Vec::new(),
             thread: Digest::of_bytes(b"thread"),
+            revision: None,
         }
     }
 
@@ -301,7 +321,7 @@ mod tests {
         assert_eq!(claim.value(), None);
         assert_eq!(claim.status(true), ClaimStatus::Retracted);
         let document = claim
-            .document("urn:x", "vault://s", &BTreeSet::new())
+            .document("urn:x", "vault://s", &BTreeSet::new(), None)
             .unwrap();
         assert!(!String::from_utf8(document).unwrap().contains("2026-08-14"));
         claim.add(&json!("2026-08-14"), support(3, 0.5));
@@ -320,7 +340,7 @@ mod tests {
             .count();
         assert_eq!(taken, MAX_SUPPORTS - 1);
         claim
-            .document("urn:x", "vault://s", &BTreeSet::new())
+            .document("urn:x", "vault://s", &BTreeSet::new(), None)
             .unwrap();
     }
 }

@@ -7,6 +7,8 @@ use cl_model::time::UnixTime;
 use cl_model::vocabulary::{Datatype, Vocabulary};
 use serde_json::{Value, json};
 
+use super::meeting::{self, Carrier, Meeting, Revision};
+
 /// The most candidates that one item may give.
 pub const MAX_CANDIDATES: usize = 64;
 
@@ -71,6 +73,26 @@ pub struct Mail {
     pub marks: Vec<Name>,
     /// The conversation, if its reader knows.
     pub thread: Option<Digest>,
+    /// What its calendar parts say.
+    pub meetings: Vec<Meeting>,
+}
+
+/// What a calendar object says.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Calendar {
+    /// What it says about meetings.
+    pub meetings: Vec<Meeting>,
+    /// What its reader noticed.
+    pub marks: Vec<Name>,
+}
+
+/// What an item says.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Content {
+    /// A mail message.
+    Mail(Box<Mail>),
+    /// A calendar object.
+    Calendar(Calendar),
 }
 
 impl Mail {
@@ -140,6 +162,8 @@ pub struct Candidate {
     pub marks: Vec<Name>,
     /// The author's words that it came from.
     pub words: String,
+    /// Which word it is, if it is one about a meeting.
+    pub revision: Option<Revision>,
 }
 
 /// What an extractor found in an item.
@@ -178,7 +202,22 @@ pub fn extract(
     vocabulary: &Vocabulary,
     source: &Source<'_>,
 ) -> Extracted {
-    let found = extractor.extract(source);
+    let mail = source.mail;
+    let mut found = extractor.extract(source);
+    let from = mail.from.as_ref().map(|from| from.address.as_str());
+    let of_meetings = meeting::candidates(&mail.meetings, Carrier::Message(from));
+    found.candidates.extend(of_meetings.candidates);
+    found.marks.extend(of_meetings.marks);
+    admitted(found, &mail.marks, vocabulary)
+}
+
+/// Checks what a calendar object comes to.
+pub fn extract_calendar(calendar: &Calendar, vocabulary: &Vocabulary) -> Extracted {
+    let found = meeting::candidates(&calendar.meetings, Carrier::Calendar);
+    admitted(found, &calendar.marks, vocabulary)
+}
+
+fn admitted(found: Found, of_reader: &[Name], vocabulary: &Vocabulary) -> Extracted {
     let mut is_refused = found.candidates.len() > MAX_CANDIDATES;
     let mut candidates = Vec::new();
     for mut candidate in found.candidates.into_iter().take(MAX_CANDIDATES) {
@@ -192,7 +231,7 @@ pub fn extract(
             Some(_) | None => is_refused = true,
         }
     }
-    let mut marks = source.mail.marks.clone();
+    let mut marks = of_reader.to_vec();
     marks.extend(found.marks);
     if is_refused {
         marks.extend(Name::new(CANDIDATE_REFUSED));

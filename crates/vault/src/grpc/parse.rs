@@ -12,12 +12,13 @@ use cl_model::urn::{ClaimId, EventId, MAX_ID_BYTES};
 use cl_wire::field_path::FieldPath;
 use cl_wire::grant::{InvalidGrant, SignedGrant};
 use cl_wire::vault::v1 as wire;
-use cl_wire::vault::v1::captured_item::{Content, Payload as WirePayload};
+use cl_wire::vault::v1::captured_item::{Content as WireContent, Payload as WirePayload};
 use cl_wire::vault::v1::store_payload_request::Piece;
 use data_encoding::BASE64URL_NOPAD;
 use prost::Message as _;
 use tonic::Request;
 
+use crate::core::content::Content;
 use crate::core::event::{ItemRefusal, Payload, ReadEvent};
 use crate::core::proposal::ReadProposal;
 use crate::error::Error;
@@ -84,14 +85,21 @@ fn item(message: wire::CapturedItem) -> Result<Item, ItemRefusal> {
             ItemPayload::Stored(Digest::parse(&text).ok_or("INVALID_DIGEST")?)
         }
     };
-    let mail = match message.content {
+    let content = match message.content {
         None => None,
-        Some(Content::Mail(mail)) => Some(content::mail(mail).ok_or("INVALID_CONTENT")?),
+        Some(WireContent::Mail(mail)) => {
+            let mail = content::mail(mail).ok_or("INVALID_CONTENT")?;
+            Some(Content::Mail(Box::new(mail)))
+        }
+        Some(WireContent::Calendar(calendar)) => {
+            let calendar = content::calendar(calendar).ok_or("INVALID_CONTENT")?;
+            Some(Content::Calendar(calendar))
+        }
     };
     Ok(Item {
         event: ReadEvent::parse(message.event)?,
         payload,
-        mail,
+        content,
     })
 }
 

@@ -14,7 +14,9 @@ use serde_json::{Value, json};
 
 use super::Vault;
 use crate::core::claim::{Claim, Standing, Support};
-use crate::core::content::{Candidate, Extracted, Extractor, Mail, NOT_EXTRACTED, Source, extract};
+use crate::core::content::{
+    Candidate, Content, Extracted, Extractor, NOT_EXTRACTED, Source, extract, extract_calendar,
+};
 use crate::core::event::{ItemRefusal, Payload, ReadEvent};
 use crate::core::evidence::{Evidence, Operation};
 use crate::core::keys::Keys;
@@ -44,7 +46,7 @@ pub(crate) struct Batch {
 pub(crate) struct Item {
     pub(crate) event: ReadEvent,
     pub(crate) payload: ItemPayload,
-    pub(crate) mail: Option<Mail>,
+    pub(crate) content: Option<Content>,
 }
 
 /// The raw payload of an item.
@@ -176,7 +178,10 @@ impl Capture {
         draft.put_item(key, &event.id);
         let extracted = self.extract(item);
         let mut marks: BTreeSet<Name> = extracted.marks.into_iter().collect();
-        let thread = item.mail.as_ref().map(|mail| mail.thread(event));
+        let thread = match &item.content {
+            Some(Content::Mail(mail)) => mail.thread(event),
+            Some(Content::Calendar(_)) | None => item.event.item(payload.digest),
+        };
         let mut claims: Vec<ClaimKey> = Vec::new();
         let mut words = Vec::new();
         for (candidate, datatype) in extracted.candidates {
@@ -187,7 +192,11 @@ impl Capture {
                 valid_until: candidate.valid_until,
                 rule: candidate.rule.clone(),
                 marks: candidate.marks.clone(),
-                thread: thread.unwrap_or(item.event.item(payload.digest)),
+                thread: candidate
+                    .revision
+                    .as_ref()
+                    .map_or(thread, |revision| revision.series),
+                revision: candidate.revision.clone(),
             };
             let (claim, is_counted) = self.claim(draft, &candidate, datatype, support)?;
             if !is_counted {
@@ -217,11 +226,17 @@ impl Capture {
     }
 
     fn extract(&self, item: &Item) -> Extracted {
-        let Some(mail) = &item.mail else {
-            return Extracted {
-                candidates: Vec::new(),
-                marks: Name::new(NOT_EXTRACTED).into_iter().collect(),
-            };
+        let mail = match &item.content {
+            Some(Content::Mail(mail)) => mail.as_ref(),
+            Some(Content::Calendar(calendar)) => {
+                return extract_calendar(calendar, &self.vocabulary);
+            }
+            None => {
+                return Extracted {
+                    candidates: Vec::new(),
+                    marks: Name::new(NOT_EXTRACTED).into_iter().collect(),
+                };
+            }
         };
         let source = Source {
             event: &item.event.event,

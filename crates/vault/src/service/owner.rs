@@ -118,7 +118,9 @@ impl Vault {
             };
             let claim = draft.claim(&key)?.ok_or(StoreError::Corrupt)?;
             let contradicts = draft.contradicting(&claim)?;
-            let document = claim.document(&own, name.subject.as_str(), &contradicts);
+            let gone = draft.gone(&claim)?;
+            let subject = name.subject.as_str();
+            let document = claim.document(&own, subject, &contradicts, gone.as_ref());
             let mut sources = Vec::with_capacity(claim.supports().len());
             for support in claim.supports() {
                 let event = draft.event(&support.event)?;
@@ -161,7 +163,7 @@ fn listed_claim(
     subject_ref: &str,
 ) -> Result<(u64, ListedClaim), StoreError> {
     let claim = &stored.claim;
-    let document = claim.document(own, subject_ref, &stored.contradicts);
+    let document = claim.document(own, subject_ref, &stored.contradicts, stored.gone.as_ref());
     let listed = ListedClaim {
         document: document.map_err(|_| StoreError::Corrupt)?,
         marks: claim

@@ -17,6 +17,7 @@ mod explain;
 mod grants;
 mod issuer;
 mod malformed;
+mod meetings;
 mod memory;
 mod owner;
 mod payloads;

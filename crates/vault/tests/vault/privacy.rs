@@ -6,9 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cl_kv::RocksEngine;
+use cl_model::digest::Digest;
 use cl_wire::vault::v1::captured_item::{Content, Payload};
 use cl_wire::vault::v1::{
     CaptureEventsRequest, CapturedItem, EraseEventRequest, ExplainClaimRequest, ListClaimsRequest,
+    Mailbox, Meeting, MeetingTime,
 };
 use serde_json::json;
 
@@ -19,7 +21,7 @@ use crate::documents::{
 use crate::support::{Running, World, document, logs};
 
 /// One word for each private field, so that a leak names its source.
-const WORDS: [&str; 9] = [
+const WORDS: [&str; 10] = [
     "canarysubject",
     "canarynative",
     "canarypayload",
@@ -29,6 +31,7 @@ const WORDS: [&str; 9] = [
     "canaryowner",
     "canarycategory",
     "canaryrationale",
+    "canaryorganizer",
 ];
 
 const SUBJECT: &str = "vault://subjects/canarysubject";
@@ -45,6 +48,18 @@ fn private_batch(number: u32) -> CaptureEventsRequest {
     ];
     let mut content = mail("canarytopic", &lines);
     content.from.as_mut().unwrap().address = "canaryaddress@example.org".to_owned();
+    content.meetings.push(Meeting {
+        series_digest: Digest::of_bytes(b"series").to_string(),
+        organizer: Some(Mailbox {
+            address: "canaryorganizer@example.org".to_owned(),
+            name: "canaryorganizer".to_owned(),
+        }),
+        times: vec![MeetingTime {
+            time: "2030-02-07".to_owned(),
+            occurrence: "2030-02-07".to_owned(),
+        }],
+        ..Meeting::default()
+    });
     let mut message = batch(
         vec![CapturedItem {
             event: bytes(&finalized(event)),

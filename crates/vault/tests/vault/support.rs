@@ -152,6 +152,7 @@ fn stated(words: &str) -> Option<Candidate> {
         rule: Name::new("test.line")?,
         marks: mark.into_iter().collect(),
         words: words.to_owned(),
+        revision: None,
     })
 }
 

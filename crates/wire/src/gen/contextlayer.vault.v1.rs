@@ -34,7 +34,7 @@ pub struct CapturedItem {
     #[prost(oneof = "captured_item::Payload", tags = "2, 3")]
     pub payload: ::core::option::Option<captured_item::Payload>,
     /// What the item says, taken out of its native form. Absent: nothing can be extracted from it.
-    #[prost(oneof = "captured_item::Content", tags = "4")]
+    #[prost(oneof = "captured_item::Content", tags = "4, 5")]
     pub content: ::core::option::Option<captured_item::Content>,
 }
 /// Nested message and enum types in `CapturedItem`.
@@ -58,6 +58,9 @@ pub mod captured_item {
         /// A mail message.
         #[prost(message, tag = "4")]
         Mail(super::MailContent),
+        /// A calendar object that came in a file of its own.
+        #[prost(message, tag = "5")]
+        Calendar(super::CalendarContent),
     }
 }
 /// What a mail message says. Everything in it is the word of whoever wrote the message.
@@ -97,6 +100,66 @@ pub struct MailContent {
     /// marks and the people on it stand in.
     #[prost(string, optional, tag = "9")]
     pub thread_digest: ::core::option::Option<::prost::alloc::string::String>,
+    /// What its calendar parts say about meetings; at most 32, with 40 times and 8 organizers together.
+    #[prost(message, repeated, tag = "10")]
+    pub meetings: ::prost::alloc::vec::Vec<Meeting>,
+}
+/// What a calendar object says.
+#[derive(Clone, PartialEq, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct CalendarContent {
+    /// What it says about meetings; at most 32, with 40 times and 8 organizers together.
+    #[prost(message, repeated, tag = "1")]
+    pub meetings: ::prost::alloc::vec::Vec<Meeting>,
+    /// Marks of the reader, as of a mail message; at most 64.
+    #[prost(string, repeated, tag = "2")]
+    pub marks: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// One word of somebody about a meeting, or about one occurrence of a series (RFC 5545, RFC 5546).
+/// The vault takes a later word for the one that counts only if it is of the same authority: the
+/// organizer of a message that came from the organizer's address, or the calendar that a file of
+/// its own was taken from.
+#[derive(Clone, PartialEq, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct Meeting {
+    /// The digest of the `UID`: `sha256:` and 64 lower-case hex digits.
+    #[prost(string, tag = "1")]
+    pub series_digest: ::prost::alloc::string::String,
+    /// The address of the `ORGANIZER`. Absent: none, or none that could be read.
+    #[prost(message, optional, tag = "2")]
+    pub organizer: ::core::option::Option<Mailbox>,
+    /// The `SEQUENCE`, 0 if there is none.
+    #[prost(uint32, tag = "3")]
+    pub sequence: u32,
+    /// The `DTSTAMP`. Absent: none that could be read.
+    #[prost(message, optional, tag = "4")]
+    pub stamped_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// It takes back what was said: `METHOD:CANCEL` or `STATUS:CANCELLED`.
+    #[prost(bool, tag = "5")]
+    pub is_cancelled: bool,
+    /// It is about one occurrence of a series (`RECURRENCE-ID`), and not about all of them.
+    #[prost(bool, tag = "6")]
+    pub is_one_of_series: bool,
+    /// When it takes place, at least one.
+    #[prost(message, repeated, tag = "7")]
+    pub times: ::prost::alloc::vec::Vec<MeetingTime>,
+    /// Marks of the reader about the times, e.g. `meeting.zone_unknown`; at most 8.
+    #[prost(string, repeated, tag = "8")]
+    pub marks: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// When a meeting takes place.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct MeetingTime {
+    /// A day `2026-11-16`; an instant `2026-11-05T09:00:00Z`; a time of day in a zone that is not
+    /// known `2026-11-18T09:00:00`; or two of one form with `/` between them, first and last day or
+    /// start and end.
+    #[prost(string, tag = "1")]
+    pub time: ::prost::alloc::string::String,
+    /// Which occurrence it is: the start that the series gives it, in one of these forms without
+    /// an end.
+    #[prost(string, tag = "2")]
+    pub occurrence: ::prost::alloc::string::String,
 }
 /// An address with the name that stands beside it.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2221,6 +2284,7 @@ impl ::core::fmt::Debug for captured_item::Content {
     fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
         match self {
             Self::Mail(value) => f.debug_tuple("Mail").field(value).finish(),
+            Self::Calendar(value) => f.debug_tuple("Calendar").field(value).finish(),
         }
     }
 }
@@ -2242,6 +2306,46 @@ impl ::core::fmt::Debug for MailContent {
             .field(
                 "thread_digest",
                 &self.thread_digest.as_ref().map(|value| value.len()),
+            )
+            .field("meetings", &self.meetings)
+            .finish()
+    }
+}
+/// Shows the length of what must stay hidden, never its bytes.
+impl ::core::fmt::Debug for CalendarContent {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("CalendarContent")
+            .field("meetings", &self.meetings)
+            .field("marks", &format_args!("{} values", self.marks.len()))
+            .finish()
+    }
+}
+/// Shows the length of what must stay hidden, never its bytes.
+impl ::core::fmt::Debug for Meeting {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("Meeting")
+            .field(
+                "series_digest",
+                &format_args!("{} bytes", self.series_digest.len()),
+            )
+            .field("organizer", &self.organizer)
+            .field("sequence", &self.sequence)
+            .field("stamped_at", &self.stamped_at)
+            .field("is_cancelled", &self.is_cancelled)
+            .field("is_one_of_series", &self.is_one_of_series)
+            .field("times", &self.times)
+            .field("marks", &format_args!("{} values", self.marks.len()))
+            .finish()
+    }
+}
+/// Shows the length of what must stay hidden, never its bytes.
+impl ::core::fmt::Debug for MeetingTime {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("MeetingTime")
+            .field("time", &format_args!("{} bytes", self.time.len()))
+            .field(
+                "occurrence",
+                &format_args!("{} bytes", self.occurrence.len()),
             )
             .finish()
     }

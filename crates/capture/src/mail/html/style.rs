@@ -10,6 +10,8 @@ const MAX_SHEET_BYTES: usize = 256 * 1024;
 pub(super) struct Style {
     pub(super) is_hidden: bool,
     pub(super) is_white_text: bool,
+    /// The colours of text and background, where one declaration names both.
+    color: String,
     /// Whether the background is white, if one is named.
     pub(super) background: Option<bool>,
     pub(super) classes: Vec<String>,
@@ -46,11 +48,17 @@ impl Style {
                 self.is_hidden |= hides(value);
                 for (property, value) in declarations(value) {
                     match property {
-                        "color" => self.is_white_text = is_white(value),
+                        "color" => {
+                            self.is_white_text = is_white(value);
+                            self.color = plain_color(value);
+                        }
                         "background" | "background-color"
                             if value != "none" && value != "transparent" =>
                         {
                             self.background = Some(is_white(value));
+                            let has_one_color =
+                                !self.color.is_empty() && self.color == plain_color(value);
+                            self.is_hidden |= has_one_color;
                         }
                         _ => {}
                     }
@@ -114,6 +122,12 @@ fn hides(style: &str) -> bool {
         cuts |= property.starts_with("overflow") && value.starts_with("hidden");
         match property {
             "display" => value == "none",
+            "content-visibility" => value == "hidden",
+            "transform" => value.starts_with("scale(0)") || value.starts_with("scale(0,"),
+            "filter" => value.starts_with("opacity(0"),
+            "clip-path" => ["inset(50%", "inset(100%", "circle(0"]
+                .iter()
+                .any(|it| value.starts_with(it)),
             "visibility" => value == "hidden" || value == "collapse",
             "opacity" => value.parse::<f32>().is_ok_and(|it| it < 0.1),
             "font-size" => is_zero(value),
@@ -125,6 +139,18 @@ fn hides(style: &str) -> bool {
         }
     });
     by_one || (is_small && cuts)
+}
+
+/// A colour without spaces, and short hexadecimal forms in full.
+fn plain_color(color: &str) -> String {
+    let plain: String = color.chars().filter(|it| !it.is_whitespace()).collect();
+    match plain.strip_prefix('#') {
+        Some(hex) if hex.len() == 3 => {
+            let twice = hex.chars().flat_map(|it| [it, it]);
+            std::iter::once('#').chain(twice).collect()
+        }
+        Some(_) | None => plain,
+    }
 }
 
 fn is_white(color: &str) -> bool {

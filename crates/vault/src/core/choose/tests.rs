@@ -40,6 +40,7 @@ fn claim(predicate: &str, number: u8, thread: u8, confidence: f64) -> Claim {
                 rule: Name::new("test").unwrap(),
                 marks: Vec::new(),
                 thread: Digest::of_bytes(&[thread]),
+                revision: None,
             }],
         },
     }

@@ -1,11 +1,14 @@
 //! The content of a captured item. What is out of its bounds is no content.
 
+mod meeting;
+
 use cl_model::digest::Digest;
 use cl_model::scalar::Name;
 use cl_model::time::UnixTime;
 use cl_wire::vault::v1 as wire;
 
-use crate::core::content::{Mail, Mailbox, TextOrigin, TextPart};
+use self::meeting::meetings;
+use crate::core::content::{Calendar, Mail, Mailbox, TextOrigin, TextPart};
 
 const MAX_MAILBOXES: usize = 256;
 const MAX_MAILBOX_CHARS: usize = 320;
@@ -46,6 +49,17 @@ pub(super) fn mail(message: wire::MailContent) -> Option<Mail> {
             None => None,
             Some(text) => Some(Digest::parse(&text)?),
         },
+        meetings: meetings(message.meetings)?,
+    })
+}
+
+pub(super) fn calendar(message: wire::CalendarContent) -> Option<Calendar> {
+    if message.marks.len() > MAX_MARKS {
+        return None;
+    }
+    Some(Calendar {
+        meetings: meetings(message.meetings)?,
+        marks: all(message.marks, mark)?,
     })
 }
 

@@ -9,7 +9,8 @@ use cl_model::urn::ClaimId;
 use serde_json::Value;
 
 use super::Draft;
-use crate::core::claim::Claim;
+use crate::core::claim::{Claim, Support};
+use crate::core::meeting::{Gone, Words};
 use crate::store::StoreError;
 use crate::store::address::{
     CLAIM, CLAIMS, claim_address, claim_place, list_address, list_of, thread_address,
@@ -26,6 +27,8 @@ pub struct StoredClaim {
     pub claim: Claim,
     /// The claims that contradict it.
     pub contradicts: BTreeSet<ClaimId>,
+    /// Why a meeting does not take place then.
+    pub gone: Option<Gone>,
 }
 
 /// A claim that a draft changes.
@@ -164,6 +167,29 @@ impl Draft<'_> {
         Ok(found)
     }
 
+    /// Why a meeting does not take place when a claim says, by the claims about the same meeting.
+    pub fn gone(&mut self, claim: &Claim) -> Result<Option<Gone>, StoreError> {
+        let is_word = |support: &Support| support.revision.is_some();
+        if !claim.supports().iter().any(is_word) {
+            return Ok(None);
+        }
+        let mut ids = BTreeSet::new();
+        for thread in claim.threads() {
+            let address = thread_address(&claim.predicate, thread);
+            let record: ThreadRecord = self.get(&address)?.unwrap_or_default();
+            ids.extend(record.claims);
+        }
+        let mut about = Vec::with_capacity(ids.len());
+        for id in ids {
+            let key = ClaimKey {
+                predicate: claim.predicate.clone(),
+                id: ClaimId::parse(&id).ok_or(StoreError::Corrupt)?,
+            };
+            about.push(self.claim(&key)?.ok_or(StoreError::Corrupt)?);
+        }
+        Ok(Words::of(&about).gone(claim))
+    }
+
     /// All claims of a predicate, in no particular order.
     pub fn claims_of(&self, predicate: &Predicate) -> Result<Vec<Claim>, StoreError> {
         let prefix = self.subject.key(CLAIM)?.private(predicate.as_str());
@@ -197,7 +223,12 @@ impl Draft<'_> {
             let key = record.read()?;
             let claim = self.claim(&key)?.ok_or(StoreError::Corrupt)?;
             let contradicts = self.contradicting(&claim)?;
-            claims.push(StoredClaim { claim, contradicts });
+            let gone = self.gone(&claim)?;
+            claims.push(StoredClaim {
+                claim,
+                contradicts,
+                gone,
+            });
         }
         Ok((claims, total))
     }

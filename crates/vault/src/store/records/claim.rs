@@ -10,6 +10,7 @@ use prost::Message;
 
 use super::{StoreError, names, texts};
 use crate::core::claim::{Claim, Standing, Support};
+use crate::core::meeting::{Rank, Revision};
 
 /// Names a claim of a subject.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -95,6 +96,27 @@ struct SupportRecord {
     marks: Vec<String>,
     #[prost(bytes = "vec", tag = "7")]
     thread: Vec<u8>,
+    #[prost(message, optional, tag = "8")]
+    revision: Option<RevisionRecord>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+#[prost(skip_debug)]
+struct RevisionRecord {
+    #[prost(bytes = "vec", optional, tag = "1")]
+    authority: Option<Vec<u8>>,
+    #[prost(bytes = "vec", tag = "2")]
+    series: Vec<u8>,
+    #[prost(string, tag = "3")]
+    occurrence: String,
+    #[prost(bool, tag = "4")]
+    is_one_of_series: bool,
+    #[prost(uint32, tag = "5")]
+    sequence: u32,
+    #[prost(int64, optional, tag = "6")]
+    stamped_at_ms: Option<i64>,
+    #[prost(bool, tag = "7")]
+    is_cancelled: bool,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -176,11 +198,11 @@ impl SupportRecord {
             rule: support.rule.as_str().to_owned(),
             marks: texts(&support.marks),
             thread: support.thread.as_bytes().to_vec(),
+            revision: support.revision.as_ref().map(RevisionRecord::of),
         }
     }
 
     fn read(self) -> Option<Support> {
-        let thread: [u8; 32] = self.thread.try_into().ok()?;
         Some(Support {
             event: EventId::parse(&self.event)?,
             confidence: Confidence::new(self.confidence)?,
@@ -188,7 +210,48 @@ impl SupportRecord {
             valid_until: self.valid_until_ms.map(UnixTime::from_milliseconds),
             rule: Name::new(self.rule)?,
             marks: names(self.marks)?,
-            thread: Digest::from(thread),
+            thread: digest(self.thread)?,
+            revision: match self.revision {
+                None => None,
+                Some(record) => Some(record.read()?),
+            },
         })
     }
+}
+
+impl RevisionRecord {
+    fn of(revision: &Revision) -> Self {
+        let bytes = |digest: Digest| digest.as_bytes().to_vec();
+        Self {
+            authority: revision.authority.map(bytes),
+            series: bytes(revision.series),
+            occurrence: revision.occurrence.clone(),
+            is_one_of_series: revision.is_one_of_series,
+            sequence: revision.rank.sequence,
+            stamped_at_ms: revision.rank.stamped_at.map(UnixTime::milliseconds),
+            is_cancelled: revision.rank.is_cancelled,
+        }
+    }
+
+    fn read(self) -> Option<Revision> {
+        Some(Revision {
+            authority: match self.authority {
+                None => None,
+                Some(bytes) => Some(digest(bytes)?),
+            },
+            series: digest(self.series)?,
+            occurrence: self.occurrence,
+            is_one_of_series: self.is_one_of_series,
+            rank: Rank {
+                sequence: self.sequence,
+                stamped_at: self.stamped_at_ms.map(UnixTime::from_milliseconds),
+                is_cancelled: self.is_cancelled,
+            },
+        })
+    }
+}
+
+fn digest(bytes: Vec<u8>) -> Option<Digest> {
+    let bytes: [u8; 32] = bytes.try_into().ok()?;
+    Some(Digest::from(bytes))
 }

@@ -1,0 +1,201 @@
+//! Recurrence rules (RFC 5545, 3.3.10), expanded on the wall clock: zones come behind that.
+
+use chrono::{Months, NaiveDate, NaiveDateTime, NaiveTime};
+use rrule::RRuleSet;
+
+/// How far a rule without an end is followed.
+const MAX_YEARS: u32 = 50;
+
+/// When a rule says that something occurs.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Occurrences {
+    pub(super) starts: Vec<NaiveDateTime>,
+    /// There are more.
+    pub(super) is_cut: bool,
+}
+
+/// A rule as it stands, its end apart: the end may be in UTC, and the rest is on the wall clock.
+pub(super) struct Rule {
+    /// All parts but `COUNT` and `UNTIL`, one after another.
+    parts: String,
+    pub(super) frequency: String,
+    pub(super) has_interval: bool,
+    /// It names months, and days within them.
+    pub(super) names_days: bool,
+    pub(super) count: Option<u32>,
+    pub(super) until: Option<Until>,
+}
+
+/// When a rule ends, included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Until {
+    /// On the wall clock.
+    Local(NaiveDateTime),
+    Utc(NaiveDateTime),
+}
+
+impl Rule {
+    /// Reads a rule; none if it is not of a kind that is read. Rules of hours and less are not: no
+    /// meeting needs them.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let mut rule = Self {
+            parts: String::new(),
+            frequency: String::new(),
+            has_interval: false,
+            names_days: false,
+            count: None,
+            until: None,
+        };
+        let (mut has_months, mut has_days) = (false, false);
+        for part in text.split(';').filter(|part| !part.trim().is_empty()) {
+            let (name, value) = part.split_once('=')?;
+            let (name, value) = (name.trim().to_ascii_uppercase(), value.trim());
+            match name.as_str() {
+                "COUNT" => rule.count = Some(value.parse().ok().filter(|count| *count > 0)?),
+                "UNTIL" => rule.until = Some(until(value)?),
+                "FREQ" => {
+                    rule.frequency = value.to_ascii_uppercase();
+                    rule.add(&name, value);
+                }
+                "INTERVAL" => {
+                    let interval: u16 = value.parse().ok().filter(|it| *it > 0)?;
+                    rule.has_interval = interval != 1;
+                    rule.add(&name, value);
+                }
+                "BYMONTH" | "BYDAY" | "BYMONTHDAY" | "BYYEARDAY" | "BYWEEKNO" | "BYSETPOS"
+                | "WKST" => {
+                    has_months |= name == "BYMONTH";
+                    has_days |= name == "BYDAY" || name == "BYMONTHDAY";
+                    rule.add(&name, value);
+                }
+                _ => return None,
+            }
+        }
+        rule.names_days = has_months && has_days;
+        ["DAILY", "WEEKLY", "MONTHLY", "YEARLY"]
+            .contains(&rule.frequency.as_str())
+            .then_some(rule)
+    }
+
+    fn add(&mut self, name: &str, value: &str) {
+        if !self.parts.is_empty() {
+            self.parts.push(';');
+        }
+        let plain = value.chars().filter(|it| !it.is_whitespace());
+        self.parts.push_str(name);
+        self.parts.push('=');
+        self.parts.extend(plain.map(|it| it.to_ascii_uppercase()));
+    }
+
+    /// The first occurrences from `start` on to `end`, `start` always among them; at most `max`.
+    /// None if the rule contradicts itself.
+    pub(super) fn occurrences(
+        &self,
+        start: NaiveDateTime,
+        end: Option<NaiveDateTime>,
+        max: u16,
+    ) -> Option<Occurrences> {
+        let horizon = start.checked_add_months(Months::new(12 * MAX_YEARS))?;
+        let last = end.map_or(horizon, |end| end.min(horizon));
+        let count = self
+            .count
+            .map_or(u16::MAX, |count| u16::try_from(count).unwrap_or(u16::MAX));
+        let wanted = count.min(max.saturating_add(1));
+        let form = "%Y%m%dT%H%M%SZ";
+        let (first, last) = (start.format(form), last.format(form));
+        let text = format!("DTSTART:{first}\nRRULE:{};UNTIL={last}", self.parts);
+        let set: RRuleSet = text.parse().ok()?;
+        let found = set.all(wanted).dates;
+        let mut starts: Vec<NaiveDateTime> = found.iter().map(|it| it.naive_utc()).collect();
+        if starts.first() != Some(&start) {
+            starts.insert(0, start);
+            starts.truncate(usize::from(count));
+        }
+        let has_end = self.count.is_some() || end.is_some();
+        let is_cut = starts.len() > usize::from(max) || !has_end;
+        starts.truncate(usize::from(max));
+        Some(Occurrences { starts, is_cut })
+    }
+}
+
+fn until(text: &str) -> Option<Until> {
+    if let Ok(day) = NaiveDate::parse_from_str(text, "%Y%m%d") {
+        let last = NaiveTime::from_hms_opt(23, 59, 59)?;
+        return Some(Until::Local(day.and_time(last)));
+    }
+    let bare = text.strip_suffix(['Z', 'z']).unwrap_or(text);
+    let time = NaiveDateTime::parse_from_str(bare, "%Y%m%dT%H%M%S").ok()?;
+    Some(if bare.len() < text.len() {
+        Until::Utc(time)
+    } else {
+        Until::Local(time)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> NaiveDateTime {
+        NaiveDateTime::parse_from_str(text, "%Y-%m-%dT%H:%M").unwrap()
+    }
+
+    fn days(rule: &str, start: &str, max: u16) -> Option<(Vec<String>, bool)> {
+        let rule = Rule::parse(rule)?;
+        let end = rule.until.map(|until| match until {
+            Until::Local(time) | Until::Utc(time) => time,
+        });
+        let found = rule.occurrences(at(start), end, max)?;
+        let days = found.starts.iter().map(|it| it.format("%m-%d").to_string());
+        Some((days.collect(), found.is_cut))
+    }
+
+    #[test]
+    fn expands_the_usual_rules() {
+        let rows: [(&str, &[&str], bool); 8] = [
+            ("FREQ=WEEKLY;COUNT=3", &["11-05", "11-12", "11-19"], false),
+            ("freq=daily;count=2", &["11-05", "11-06"], false),
+            ("FREQ=WEEKLY;UNTIL=20261112", &["11-05", "11-12"], false),
+            ("FREQ=WEEKLY;UNTIL=20261112T080000Z", &["11-05"], false),
+            ("FREQ=MONTHLY;BYDAY=1TH;COUNT=2", &["11-05", "12-03"], false),
+            ("FREQ=WEEKLY;BYDAY=MO;COUNT=2", &["11-05", "11-09"], false),
+            ("FREQ=WEEKLY;COUNT=1", &["11-05"], false),
+            ("FREQ=DAILY", &["11-05", "11-06", "11-07", "11-08"], true),
+        ];
+        for (rule, expected, is_cut) in rows {
+            let found = days(rule, "2026-11-05T09:00", 4);
+            let expected = expected.iter().map(|it| (*it).to_owned()).collect();
+            assert_eq!(found, Some((expected, is_cut)), "{rule}");
+        }
+    }
+
+    #[test]
+    fn rules_without_end_and_without_sense_end() {
+        for rule in [
+            "FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30",
+            "FREQ=DAILY;BYMONTH=2;BYMONTHDAY=30",
+            "FREQ=YEARLY;INTERVAL=65535",
+            "FREQ=DAILY;UNTIL=99991231",
+        ] {
+            let (found, _) = days(rule, "2026-11-05T09:00", 40).unwrap();
+            assert!((1..=40).contains(&found.len()), "{rule}");
+        }
+        for rule in [
+            "",
+            "FREQ=SECONDLY",
+            "FREQ=HOURLY;COUNT=2",
+            "COUNT=2",
+            "FREQ=WEEKLY;COUNT=0",
+            "FREQ=DAILY;INTERVAL=0",
+            "FREQ=WEEKLY;UNTIL=soon",
+            "FREQ=WEEKLY;COUNT",
+            "FREQ=WEEKLY;BYEASTER=1",
+            "FREQ=WEEKLY;RSCALE=HEBREW",
+        ] {
+            assert!(Rule::parse(rule).is_none(), "{rule}");
+        }
+        for rule in ["FREQ=YEARLY;BYMONTH=13", "FREQ=MONTHLY;BYDAY=XX"] {
+            assert_eq!(days(rule, "2026-11-05T09:00", 4), None, "{rule}");
+        }
+    }
+}
