@@ -140,7 +140,8 @@ async fn private_words_appear_nowhere_but_in_answers() {
     assert_eq!(answer.claims.len(), 1);
     assert!(!answer.leak_guard.unwrap().fingerprints.is_empty());
     assert!(!format!("{:?}", answer.claims).contains("canary"));
-    assert_eq!(explained(&running).await, 2);
+    // Two of the message, two of its invitation.
+    assert_eq!(explained(&running).await, 4);
     let mut proposal = proposal_without_id(&[]);
     proposal["rationale"] = json!("canaryrationale");
     running.propose(submission(proposal, 3)).await.unwrap();
