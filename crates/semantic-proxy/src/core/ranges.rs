@@ -110,6 +110,15 @@ mod tests {
     }
 
     #[test]
+    fn a_moment_becomes_its_month() {
+        let moment = json!("2026-08-14T09:30:00Z");
+        assert_eq!(
+            generalise(Datatype::Instant, &moment).as_deref(),
+            Some("2026-08")
+        );
+    }
+
+    #[test]
     fn edges_belong_to_the_range_that_starts_with_them() {
         for (value, expected) in [
             (json!(0), "0 to 1"),
@@ -142,6 +151,7 @@ mod tests {
             (Datatype::Person, json!("Harriet Vane")),
             (Datatype::Boolean, json!(true)),
             (Datatype::Date, json!("2026-08")),
+            (Datatype::Instant, json!("2026-08-14")),
             (Datatype::Number, json!("12")),
             (Datatype::Money, json!(12)),
         ] {

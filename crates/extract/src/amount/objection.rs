@@ -1,0 +1,201 @@
+//! Why an amount that is named beside a payment is still not owed as such.
+
+use super::{Amount, is_missing};
+use crate::cue;
+use crate::mark;
+use crate::token::{Kind, Token, find, stands};
+
+/// Why an amount that is named beside a payment is still not owed as such.
+pub(crate) fn objection(tokens: &[Token], amount: &Amount) -> Option<&'static str> {
+    let before = &tokens[..amount.start];
+    let after = &tokens[amount.end..];
+    if is_negative(tokens, amount.start) {
+        return Some(mark::AMOUNT_NEGATIVE);
+    }
+    if is_rate(after) {
+        return Some(mark::AMOUNT_RATE);
+    }
+    if is_inexact(before, after) {
+        return Some(mark::AMOUNT_INEXACT);
+    }
+    if is_threatened(before) || is_paid_by_others(before) || is_paid_already(tokens, before) {
+        return Some(mark::AMOUNT_NOT_DUE);
+    }
+    let is_settled = tokens.iter().enumerate().any(|(at, token)| {
+        let is_to_be = at > 0 && tokens[at - 1].is_word("be");
+        token.is_one_of(&[
+            "refund",
+            "refunded",
+            "discount",
+            "save",
+            "saved",
+            "saving",
+            "savings",
+            "budget",
+            "estimate",
+            "estimated",
+            "quote",
+            "quoted",
+            "credit",
+            "credited",
+            "voucher",
+            "cashback",
+            "worth",
+            "previously",
+            "deposited",
+            "waived",
+            "reversed",
+            "win",
+            "won",
+            "prize",
+            "limit",
+            "salary",
+            "reimburse",
+            "reimbursed",
+            "received",
+        ]) || (token.is_word("paid") && !is_to_be)
+    }) && !is_missing(tokens);
+    let promised = cue::promises(tokens, 0, amount.start);
+    let was_due =
+        find(tokens, &["was", "due"], 0).is_some() || find(tokens, &["were", "due"], 0).is_some();
+    (is_settled || promised || was_due).then_some(mark::AMOUNT_NOT_DUE)
+}
+
+/// "to avoid a fee of 15 EUR", "otherwise a surcharge of 10 EUR": due only if something else is not
+/// done.
+fn is_threatened(before: &[Token]) -> bool {
+    let clause = before
+        .iter()
+        .rposition(|it| it.is_sign(",") || it.is_sign(";"));
+    let near = &before[clause.map_or(0, |at| at + 1)..];
+    near.iter()
+        .any(|it| it.is_one_of(&["avoid", "avoiding", "otherwise", "else", "failing"]))
+}
+
+/// "thank you for your payment of", "we processed the payment of", "is to be paid to you".
+fn is_paid_already(tokens: &[Token], before: &[Token]) -> bool {
+    const DONE: &[&str] = &[
+        "thank",
+        "thanks",
+        "for",
+        "approved",
+        "made",
+        "processed",
+        "sent",
+        "confirm",
+        "confirmed",
+        "initiated",
+        "booked",
+        "acknowledge",
+        "authorised",
+        "authorized",
+        "reached",
+        "got",
+    ];
+    let payment = before.iter().rposition(|it| it.is_word("payment"));
+    let is_done = payment.is_some_and(|at| {
+        let lead = &before[at.saturating_sub(5)..at];
+        lead.iter().any(|it| it.is_one_of(DONE))
+    });
+    let is_to_owner = [
+        &["paid", "to", "you"][..],
+        &["payable", "to", "you"],
+        &["pay", "you"],
+    ]
+    .iter()
+    .any(|it| find(tokens, it, 0).is_some());
+    (is_done && !is_missing(tokens)) || is_to_owner
+}
+
+/// "I have to pay", "they owe", "you can pay": whoever the payment is by, it is not the owner's duty.
+fn is_paid_by_others(before: &[Token]) -> bool {
+    const VERBS: &[&str] = &["pay", "owe", "owes", "pays", "settle", "transfer", "wire"];
+    const OTHERS: &[&str] = &["i", "he", "she", "they", "we", "us", "it"];
+    let Some(verb) = before.iter().rposition(|it| it.is_one_of(VERBS)) else {
+        return false;
+    };
+    let lead = &before[verb.saturating_sub(5)..verb];
+    let subject = lead
+        .iter()
+        .rposition(|it| it.is_one_of(OTHERS) || it.is_one_of(&["you", "please", "kindly"]));
+    let is_option = lead
+        .last()
+        .is_some_and(|it| it.is_one_of(&["can", "could", "may", "would", "might"]));
+    match subject.map(|at| &lead[at]) {
+        Some(subject) if subject.is_one_of(OTHERS) => {
+            // "We need you to pay" is the owner's.
+            !lead.iter().any(|it| it.is_word("you"))
+        }
+        Some(subject) => subject.is_word("you") && is_option,
+        // "Paul owes me".
+        None => before[verb].is_one_of(&["owes", "pays"]),
+    }
+}
+
+pub(super) fn is_negative(tokens: &[Token], start: usize) -> bool {
+    let sign = start.checked_sub(1).and_then(|at| tokens.get(at));
+    let is_glued = tokens.get(start).is_some_and(|it| it.is_glued);
+    sign.is_some_and(|it| (it.is_sign("-") || it.is_sign("−")) && !it.is_glued) && is_glued
+}
+
+fn is_rate(after: &[Token]) -> bool {
+    const UNITS: &[&str] = &[
+        "month", "hour", "day", "unit", "year", "person", "week", "head", "piece", "night", "seat",
+        "user",
+    ];
+    let Some(first) = after.first() else {
+        return false;
+    };
+    let of_unit = first.is_one_of(&["a", "an", "every"])
+        && after.get(1).is_some_and(|it| it.is_one_of(UNITS));
+    of_unit
+        || first.is_one_of(&[
+            "per", "each", "hourly", "monthly", "daily", "pp", "apiece", "p",
+        ])
+        || (first.is_sign("/") && after.get(1).is_some_and(|it| it.kind == Kind::Word))
+}
+
+fn is_inexact(before: &[Token], after: &[Token]) -> bool {
+    let about = before.iter().rev().take(2).any(|it| {
+        it.is_one_of(&[
+            "about",
+            "approx",
+            "approximately",
+            "around",
+            "roughly",
+            "over",
+            "under",
+            "between",
+            "circa",
+            "ca",
+            "nearly",
+            "almost",
+            "from",
+            "minimum",
+            "maximum",
+            "least",
+            "than",
+            "most",
+        ]) || it.is_sign("~")
+    });
+    let is_part = before.len() >= 2
+        && before[before.len() - 1].is_one_of(&["of"])
+        && (before[before.len() - 2].is_sign("%")
+            || before[before.len() - 2].is_one_of(&[
+                "half", "third", "quarter", "percent", "part", "share", "fraction", "most",
+            ]));
+    let is_between = before.iter().rev().take(5).any(|it| it.is_word("between"));
+    let up_to = before.len() >= 2 && stands(&before[before.len() - 2..], &["up", "to"]);
+    let or_so = stands(after, &["or", "so"])
+        || stands(after, &["or", "more"])
+        || stands(after, &["or", "less"]);
+    let is_range = after
+        .first()
+        .is_some_and(|it| it.is_word("to") || it.is_sign("-") || it.is_sign("–"))
+        && after
+            .iter()
+            .skip(1)
+            .take(2)
+            .any(|it| it.kind == Kind::Number);
+    about || is_between || is_part || up_to || or_so || is_range
+}
