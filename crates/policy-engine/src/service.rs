@@ -5,6 +5,7 @@ mod anomalies;
 mod answers;
 mod approvers;
 mod deciding;
+mod delegations;
 mod enrolment;
 mod examining;
 mod reading;
@@ -32,6 +33,7 @@ use serde_json::json;
 pub(crate) use self::admin::SnapshotStatus;
 pub(crate) use self::answers::{AnsweredScope, GivenAnswer, OpenAnswer};
 use self::deciding::{ActiveSnapshot, Deciding};
+pub(crate) use self::delegations::NewDelegation;
 pub(crate) use self::enrolment::OpenEnrolment;
 pub(crate) use self::examining::{DecisionRange, Explained, PlaceOfDecision, Recorded, Simulated};
 pub(crate) use self::reading::{ItemState, PlaceOfSubject, Shown, ShownDecision, Summary};
@@ -55,6 +57,7 @@ use crate::people::PeopleSettings;
 use crate::receipts::Receipts;
 use crate::revoking::Revoking;
 use crate::shadowing::Shadowing;
+use crate::signers::Signers;
 use crate::store::settings::Shadow;
 use crate::store::{
     Conclusion, OutboxEntry, RequestKey, Store, StoreError, StoredRequest, Use, blocking,
@@ -74,6 +77,7 @@ pub(crate) struct PolicyEngine {
     ids: Arc<dyn Ids>,
     keys: Keys,
     audiences: Audiences,
+    signers: Option<Signers>,
     retention_seconds: u64,
     clock: Arc<dyn Clock>,
     own: SpiffeId,
@@ -135,6 +139,7 @@ impl PolicyEngine {
             ids: deps.ids,
             keys: deps.keys,
             audiences: deps.audiences,
+            signers: deps.signers,
             retention_seconds: deps.retention_seconds,
             clock: deps.clock,
             own: deps.own,
@@ -445,7 +450,7 @@ impl PolicyEngine {
         tenant_alias(&self.keys.tenant_alias, tenant.as_str())
     }
 
-    fn now(&self) -> UnixTime {
+    pub(crate) fn now(&self) -> UnixTime {
         UnixTime::from_milliseconds(self.clock.now_unix_ms())
     }
 }

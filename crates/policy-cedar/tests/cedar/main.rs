@@ -8,6 +8,7 @@
 )]
 
 mod approvals;
+mod delegation;
 mod demands;
 mod foreign;
 mod inputs;
