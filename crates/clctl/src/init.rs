@@ -92,6 +92,7 @@ fn fill(home: &Home, trust_domain: &str, session: &Session) -> Result<(), Error>
         Purpose::Bundle,
         Purpose::Notes,
         Purpose::Receipts,
+        Purpose::PolicySnapshot,
     ] {
         signing.push((purpose, make_key(home, purpose)?));
     }

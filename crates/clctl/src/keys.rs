@@ -8,6 +8,7 @@ use cl_model::digest::Digest;
 use cl_model::key::{KEY_BYTES, SigningKey};
 use cl_model::refusal::Code;
 use cl_model::scalar::KeyId;
+use cl_model::trust::POLICY_SNAPSHOT;
 use data_encoding::BASE64;
 use ring::rand::SystemRandom;
 use ring::signature::Ed25519KeyPair;
@@ -29,6 +30,8 @@ pub(crate) enum Purpose {
     Notes,
     /// Checkpoints of the receipt logs.
     Receipts,
+    /// Policy snapshots, by an operator.
+    PolicySnapshot,
     /// Access tokens of the local issuer.
     Token,
 }
@@ -40,6 +43,7 @@ impl Purpose {
             Self::Bundle => "bundle",
             Self::Notes => "notes",
             Self::Receipts => "receipts",
+            Self::PolicySnapshot => POLICY_SNAPSHOT,
             Self::Token => "token",
         }
     }
@@ -71,11 +75,15 @@ pub(crate) fn make(purpose: Purpose) -> Result<Made, Error> {
 
 /// Loads an Ed25519 key of the home.
 pub(crate) fn load(home: &Home, purpose: Purpose) -> Result<SigningKey, Error> {
-    let path = home.key(&purpose.file());
-    let bytes = files::load_secret(&path, MAX_SECRET_BYTES)?;
-    let key = PrivatePkcs8KeyDer::from_pem_slice(&bytes).map_err(|_| malformed(&path))?;
+    load_from(&home.key(&purpose.file()), purpose)
+}
+
+/// Loads an Ed25519 key of a file.
+pub(crate) fn load_from(path: &Path, purpose: Purpose) -> Result<SigningKey, Error> {
+    let bytes = files::load_secret(path, MAX_SECRET_BYTES)?;
+    let key = PrivatePkcs8KeyDer::from_pem_slice(&bytes).map_err(|_| malformed(path))?;
     let document = Zeroizing::new(key.secret_pkcs8_der().to_vec());
-    signing_key(purpose, &document).map_err(|_| malformed(&path))
+    signing_key(purpose, &document).map_err(|_| malformed(path))
 }
 
 /// Makes a secret of 32 random bytes.

@@ -1,10 +1,12 @@
 //! Policy snapshots: as the operator, and offline.
 
+mod delegations;
 mod diff;
 mod difference;
 mod examined;
 mod offline;
 mod settings;
+mod signing;
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +14,7 @@ use cl_model::canonical;
 use cl_model::time::UnixTime;
 use cl_wire::policy::v1::{
     ActivateSnapshotRequest, GetSnapshotRequest, ListSnapshotsRequest, PutSnapshotRequest,
-    SnapshotInfo,
+    SnapshotInfo, SnapshotSignature,
 };
 use clap::Subcommand;
 use prost_types::Timestamp;
@@ -26,6 +28,7 @@ use crate::peers::{self, PolicyAdmin};
 use crate::processes::POLICY_ENGINE;
 use crate::session::Session;
 
+use self::delegations::DelegationCommand;
 use self::examined::Which;
 use self::settings::{AnomalyCommand, ShadowCommand};
 
@@ -38,9 +41,20 @@ pub(crate) enum PolicyCommand {
     Put {
         /// The snapshot, any form of JSON, or YAML if its name ends in `.yaml` or `.yml`.
         file: PathBuf,
+        /// What `sign` printed [default: signs with keys/policy-snapshot.pem of the home, if it is there].
+        #[arg(long)]
+        signature: Option<PathBuf>,
         /// The tenant that it is for.
         #[arg(long, default_value = "default", value_parser = tenant)]
         tenant: String,
+    },
+    /// Signs a snapshot, for `put`, without any process.
+    Sign {
+        /// The snapshot.
+        file: PathBuf,
+        /// The operator's key: Ed25519, PKCS#8, PEM [default: keys/policy-snapshot.pem of the home].
+        #[arg(long)]
+        key: Option<PathBuf>,
     },
     /// Checks a snapshot as the engine would, without any process.
     Validate {
@@ -99,6 +113,9 @@ pub(crate) enum PolicyCommand {
     /// Anomaly states of requesters.
     #[command(subcommand)]
     Anomaly(AnomalyCommand),
+    /// What subjects delegate to requesters, for policies in Cedar to ask about.
+    #[command(subcommand)]
+    Delegation(DelegationCommand),
     /// Lists the snapshots of a tenant, newest first.
     List {
         /// The tenant.
@@ -120,12 +137,23 @@ pub(crate) enum PolicyCommand {
 
 pub(crate) async fn run(command: PolicyCommand, session: &Session) -> Result<(), Error> {
     match command {
-        PolicyCommand::Put { file, tenant } => {
+        PolicyCommand::Put {
+            file,
+            signature,
+            tenant,
+        } => {
             let snapshot = read_canonical(&file)?;
+            let signature = match signature {
+                Some(path) => Some(signing::read(&path)?),
+                None => signing::by_home(session, &snapshot)?,
+            };
             let mut admin = peers::policy_admin(session)?;
-            let digest = put(&mut admin, session, &tenant, snapshot).await?;
+            let digest = put(&mut admin, session, &tenant, snapshot, signature).await?;
             let document = json!({"digest": digest});
             session.output.answer(&document, || format!("{digest}\n"))
+        }
+        PolicyCommand::Sign { file, key } => {
+            signing::sign(session, &read_canonical(&file)?, key.as_deref())
         }
         PolicyCommand::Validate { file } => offline::validate(&file, session),
         PolicyCommand::Test { file } => offline::test(&file, session),
@@ -146,6 +174,7 @@ pub(crate) async fn run(command: PolicyCommand, session: &Session) -> Result<(),
         } => examined::replay(session, decision, &which).await,
         PolicyCommand::Shadow(command) => settings::shadow(command, session).await,
         PolicyCommand::Anomaly(command) => settings::anomaly(command, session).await,
+        PolicyCommand::Delegation(command) => delegations::run(command, session).await,
         PolicyCommand::List { tenant } => list(session, tenant).await,
         PolicyCommand::Activate {
             digest,
@@ -176,7 +205,8 @@ pub(crate) async fn ensure_active(
         return Ok(());
     }
     let snapshot = read_canonical(file)?;
-    let digest = put(admin, session, tenant, snapshot).await?;
+    let signature = signing::by_home(session, &snapshot)?;
+    let digest = put(admin, session, tenant, snapshot, signature).await?;
     activate(admin, session, tenant, digest, None).await?;
     Ok(())
 }
@@ -211,11 +241,13 @@ async fn put(
     session: &Session,
     tenant: &str,
     snapshot: Vec<u8>,
+    signature: Option<SnapshotSignature>,
 ) -> Result<String, Error> {
     let request = PutSnapshotRequest {
         tenant: tenant.to_owned(),
         snapshot,
         operation_id: session.operation_id()?,
+        signature,
     };
     let answer = admin.put_snapshot(request).await;
     let answer = answer.map_err(|status| Error::of_status(POLICY_ENGINE.name, &status))?;
@@ -272,6 +304,7 @@ fn info_json(info: &SnapshotInfo) -> Value {
         "stored_at": time(info.stored_at.as_ref()),
         "activated_at": time(info.activated_at.as_ref()),
         "expires_at": time(info.expires_at.as_ref()),
+        "signed_by": info.signed_by,
     })
 }
 

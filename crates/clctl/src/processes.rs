@@ -137,6 +137,8 @@ pub(crate) static POLICY_ENGINE: Process = Process {
         "policy.clear_anomaly",
         "policy.set_shadow",
         "policy.clear_shadow",
+        "policy.delegate",
+        "policy.revoke_delegation",
     ],
     consumer_receipts: &[],
     settings: |wiring| {

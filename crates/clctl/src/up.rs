@@ -62,6 +62,10 @@ pub(crate) struct UpArgs {
     #[arg(long, env = "CL_OTLP_ENDPOINT")]
     otlp_endpoint: Option<String>,
 
+    /// Has the policy engine take only snapshots that a key of trust.json has signed, such as the home's.
+    #[arg(long)]
+    require_signed_snapshots: bool,
+
     /// Time for running calls to end when the processes are stopped.
     #[arg(long, default_value_t = 5_000)]
     drain_deadline_ms: u64,

@@ -64,7 +64,12 @@ impl Trust {
         self.current.load().keys(purpose, time)
     }
 
-    /// The same keys one by one.
+    /// The keys that have signed for `purpose` up to a time, also those that were replaced since.
+    pub fn verifying_keys(&self, purpose: &str, time: UnixTime) -> TrustedKeys {
+        self.current.load().verifying_keys(purpose, time).collect()
+    }
+
+    /// The same keys as of [`Self::keys`] one by one.
     pub fn public_keys(&self, purpose: &str, time: UnixTime) -> Vec<PublicKey> {
         self.current.load().public_keys(purpose, time).collect()
     }

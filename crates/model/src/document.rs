@@ -116,6 +116,13 @@ impl FromIterator<PublicKey> for TrustedKeys {
     }
 }
 
+impl TrustedKeys {
+    /// The key with this id.
+    pub fn find(&self, kid: &KeyId) -> Option<&PublicKey> {
+        self.0.get(kid)
+    }
+}
+
 /// A document whose signature a trusted key made. Only [`Verified::open`] makes one.
 #[derive(Clone, Debug)]
 pub struct Verified<D> {

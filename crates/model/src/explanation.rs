@@ -31,7 +31,7 @@ impl Word {
 }
 
 /// The operations of this deployment: what "set out to" do means, and what "did".
-const KNOWN: [(&str, &str, &str); 29] = [
+const KNOWN: [(&str, &str, &str); 31] = [
     (
         "vault.capture",
         "take source events into the vault",
@@ -141,6 +141,16 @@ const KNOWN: [(&str, &str, &str); 29] = [
         "policy.clear_shadow",
         "end the evaluation of a policy snapshot beside the active one",
         "ended the evaluation of a policy snapshot beside the active one",
+    ),
+    (
+        "policy.delegate",
+        "write down what a subject delegates",
+        "wrote down what a subject delegates",
+    ),
+    (
+        "policy.revoke_delegation",
+        "revoke what a subject had delegated",
+        "revoked what a subject had delegated",
     ),
     (
         "bundle.issue",

@@ -3,6 +3,7 @@
 mod approval;
 mod asked;
 mod cedar;
+mod delegated;
 mod evaluate;
 mod limits;
 mod list;
@@ -13,6 +14,7 @@ mod registry;
 mod requested;
 mod ruling;
 mod scope;
+mod signed;
 mod snapshot;
 mod verified;
 
@@ -21,6 +23,7 @@ pub use self::approval::{
 };
 pub use self::asked::Asked;
 pub use self::cedar::{CedarDocument, CedarForm, EntityData, EntityName, NORMAL_ANOMALY_STATE};
+pub use self::delegated::Delegated;
 pub use self::evaluate::{Evaluation, Outcome};
 pub use self::list::ListPolicy;
 pub use self::listed::ListedPolicy;
@@ -31,6 +34,7 @@ pub use self::registry::{
 };
 pub use self::requested::Treatment;
 pub use self::ruling::{Access, ItemRuling, Limits, Part, Policy, Ruling, Terms};
+pub use self::signed::SnapshotSignature;
 pub use self::snapshot::{PolicyForm, Snapshot, SnapshotDocument, SnapshotVersion};
 pub use self::verified::VerifiedDecision;
 

@@ -31,6 +31,9 @@ pub const NOTES: &str = "notes";
 /// The purpose of keys that sign the checkpoints of receipt logs.
 pub const RECEIPTS: &str = "receipts";
 
+/// The purpose of keys by which operators sign policy snapshots.
+pub const POLICY_SNAPSHOT: &str = "policy-snapshot";
+
 /// The longest file that is read.
 pub const MAX_TRUST_BYTES: usize = 1024 * 1024;
 

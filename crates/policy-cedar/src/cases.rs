@@ -7,8 +7,8 @@ use std::sync::{Mutex, PoisonError};
 
 use cl_model::object::{ContextRequest, PolicyDecision, ProtocolObject};
 use cl_model::policy::{
-    ApprovalRule, Asked, Assurance, Evaluation, Policy, Preflight, PresentedApproval, Question,
-    Ruling, Terms, VerifierOutcome,
+    ApprovalRule, Asked, Assurance, Delegated, Evaluation, Policy, Preflight, PresentedApproval,
+    Question, Ruling, Terms, VerifierOutcome,
 };
 use cl_model::scalar::{Name, PolicyName};
 use cl_model::time::UnixTime;
@@ -44,6 +44,7 @@ struct Case {
     has_receipt_store: bool,
     /// What an operator has set for the requester.
     anomaly: Option<Name>,
+    delegated: Option<Delegated>,
     approval: Option<Value>,
     expect: Expectation,
 }
@@ -143,7 +144,8 @@ impl Case {
         let asked = asked
             .denied_for(denials)
             .with_assurance(self.assurance)
-            .with_anomaly(self.anomaly.clone());
+            .with_anomaly(self.anomaly.clone())
+            .with_delegated(self.delegated.clone());
         let approval = self.approval(&asked, snapshot);
         let record = Evaluation {
             request: &asked,

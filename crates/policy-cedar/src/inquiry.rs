@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use cedar_policy::{Context, Entities, Entity, EntityUid, Request, RestrictedExpression};
-use cl_model::policy::{Answer, Assurance, Question, Scope};
+use cl_model::policy::{Answer, Assurance, Delegated, Question, Scope};
 
 use crate::entity::{Kind, action};
 use crate::policy::CedarPolicy;
@@ -40,7 +40,7 @@ impl<'a> Inquiry<'a> {
             return Ok(None);
         };
         let principal = Kind::Agent.named(named.requester);
-        let members = named.members(policy, question);
+        let members = named.members(policy, question)?;
         let named = [
             principal.clone(),
             Kind::Client.named(named.client),
@@ -126,7 +126,7 @@ impl<'a> Named<'a> {
         &self,
         policy: &CedarPolicy,
         question: &Question<'_>,
-    ) -> Vec<(String, RestrictedExpression)> {
+    ) -> Result<Vec<(String, RestrictedExpression)>, Failed> {
         let entity = |kind: Kind, id: &str| RestrictedExpression::new_entity_uid(kind.named(id));
         let text = |text: &str| RestrictedExpression::new_string(text.to_owned());
         let long = RestrictedExpression::new_long;
@@ -182,11 +182,28 @@ impl<'a> Named<'a> {
                 RestrictedExpression::new_datetime(question.now().to_string()),
             ),
         ];
-        let named = members.into_iter();
-        named
+        let delegation = question.delegated().map(delegation).transpose()?;
+        let delegation = delegation.map(|delegation| ("delegation", delegation));
+        let named = members.into_iter().chain(delegation);
+        Ok(named
             .map(|(name, value)| (name.to_owned(), value))
-            .collect()
+            .collect())
     }
+}
+
+fn delegation(delegated: &Delegated) -> Result<RestrictedExpression, Failed> {
+    let predicates = delegated.predicates.iter();
+    let predicates = predicates
+        .map(|name| RestrictedExpression::new_entity_uid(Kind::Predicate.named(name.as_str())));
+    let until = RestrictedExpression::new_datetime(delegated.until.to_string());
+    let members = [
+        (
+            "predicates".to_owned(),
+            RestrictedExpression::new_set(predicates),
+        ),
+        ("until".to_owned(), until),
+    ];
+    RestrictedExpression::new_record(members).map_err(|_| Failed)
 }
 
 const fn level(assurance: Assurance) -> i64 {

@@ -138,6 +138,8 @@ impl CedarPolicy {
             max_retention_seconds: demands()
                 .filter_map(|demand| demand.max_retention_seconds)
                 .min(),
+            // Whatever asked for the delegation, nothing outlasts it.
+            ends_at: question.delegated().map(|delegated| delegated.until),
             forbids_onward_disclosure: demands().any(|demand| demand.forbids_onward_disclosure),
             reasons: reasons.into_iter().cloned().collect(),
             ..Ruling::default()

@@ -105,7 +105,7 @@ impl Ages {
             let (mut all, mut after) = (Vec::new(), None);
             loop {
                 let (page, next) = store.activations(after, PAGE)?;
-                all.extend(page);
+                all.extend(page.into_iter().map(|active| active.times));
                 after = next;
                 if after.is_none() {
                     return Ok(all);

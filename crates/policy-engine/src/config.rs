@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cl_host::trust::Trust;
 use cl_host::{BoxError, Host};
 use cl_kv::{Engine, Metered, RocksEngine, Sealed};
 use cl_model::passkey::RelyingParty;
@@ -14,6 +15,7 @@ use crate::issuer::{GrpcIssuer, Issuer};
 use crate::keyfiles::KeyFiles;
 use crate::people::PeopleSettings;
 use crate::receipts::GrpcReceipts;
+use crate::signers::Signers;
 use crate::store::KvStore;
 use crate::{Deps, PROCESS};
 
@@ -77,6 +79,14 @@ pub struct Config {
     )]
     pub passkey_origin: Vec<String>,
 
+    /// Whether policy snapshots have to be signed by a trusted key with the purpose `policy-snapshot`.
+    #[arg(long, env = "CL_REQUIRE_SIGNED_SNAPSHOTS")]
+    pub require_signed_snapshots: bool,
+
+    /// Trusted public keys of those who sign snapshots [default: trust.json in the home folder].
+    #[arg(long, env = "CL_TRUST_FILE")]
+    pub trust_file: Option<PathBuf>,
+
     /// How long a request waits for a person at most, in seconds: an hour.
     #[arg(long, env = "CL_APPROVAL_SECONDS", default_value_t = 3600)]
     pub approval_seconds: u64,
@@ -99,6 +109,13 @@ impl Config {
         let relying_party = RelyingParty::new(&self.passkey_rp_id, self.passkey_origin.clone())
             .ok_or("--passkey-rp-id, --passkey-origin: each origin is `https://`, the id or a host under it, and a port unless it is 443")?;
         let secrets = self.key_files(host).load()?;
+        let signers = if self.require_signed_snapshots {
+            let trust = self.trust_file.clone();
+            let trust = trust.unwrap_or_else(|| host.args.home.join("trust.json"));
+            Some(Signers::new(Trust::load(trust)?))
+        } else {
+            None
+        };
         let data = host.args.home.join("data").join(PROCESS);
         let data = self.data_dir.unwrap_or(data);
         std::fs::create_dir_all(&data)?;
@@ -122,6 +139,7 @@ impl Config {
             receipts: Arc::new(GrpcReceipts::new(receipts)),
             issuer,
             keys: secrets.keys,
+            signers,
             people: PeopleSettings {
                 relying_party,
                 approval_seconds: self.approval_seconds,

@@ -10,6 +10,7 @@ use tonic::{Code, Status};
 
 use crate::core::answer::Unfit;
 use crate::core::request::{InvalidBytes, UnreadSnapshot};
+use crate::signers::Unsigned;
 use crate::store::StoreError;
 
 /// When a call that met something passing is worth a repeat.
@@ -103,6 +104,9 @@ pub enum Error {
     /// The snapshot can no longer be used.
     #[error("the snapshot has expired")]
     SnapshotExpired,
+    /// Snapshots have to be signed, and this one is not, or not by whom it has to.
+    #[error(transparent)]
+    Unsigned(Unsigned),
     /// What the decision was made from is not kept any more.
     #[error("the decision's inputs are gone")]
     DecisionInputsGone,
@@ -235,6 +239,7 @@ impl Error {
                 "SNAPSHOT_EXPIRED",
                 "the snapshot has expired",
             ),
+            Self::Unsigned(unsigned) => unsigned_status(*unsigned),
             Self::DecisionInputsGone => status(
                 Code::FailedPrecondition,
                 "DECISION_INPUTS_GONE",
@@ -271,6 +276,27 @@ impl Error {
     pub(crate) const fn is_fault(&self) -> bool {
         matches!(self, Self::Store(_) | Self::Internal)
     }
+}
+
+fn unsigned_status(unsigned: Unsigned) -> Status {
+    let (code, reason, message) = match unsigned {
+        Unsigned::Missing => (
+            Code::FailedPrecondition,
+            "SNAPSHOT_UNSIGNED",
+            "policy snapshots have to be signed",
+        ),
+        Unsigned::Signer => (
+            Code::PermissionDenied,
+            "SNAPSHOT_SIGNER_UNTRUSTED",
+            "the key that signed the snapshot is not trusted",
+        ),
+        Unsigned::Signature => (
+            Code::PermissionDenied,
+            "SNAPSHOT_SIGNATURE_INVALID",
+            "the snapshot's signature does not verify",
+        ),
+    };
+    status(code, reason, message)
 }
 
 fn unfit_status(unfit: Unfit) -> Status {

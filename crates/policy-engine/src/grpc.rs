@@ -3,6 +3,7 @@
 mod admin;
 mod approvals;
 mod approvers;
+mod delegations;
 mod examined;
 mod parse;
 mod people;

@@ -56,6 +56,7 @@ pub mod receipts;
 mod revoking;
 mod service;
 mod shadowing;
+pub mod signers;
 pub mod store;
 mod sweep;
 mod turns;
@@ -70,6 +71,7 @@ use cl_host::identity::SpiffeId;
 use cl_host::ids::Ids;
 use cl_host::life::{Shutdown, Tasks};
 use cl_host::{App, Callers};
+use cl_model::time::UnixTime;
 use cl_wire::policy::v1::approval_service_server::ApprovalServiceServer;
 use cl_wire::policy::v1::approver_admin_service_server::ApproverAdminServiceServer;
 use cl_wire::policy::v1::policy_admin_service_server::PolicyAdminServiceServer;
@@ -89,6 +91,7 @@ use crate::receipts::Receipts;
 use crate::revoking::Revoking;
 use crate::service::PolicyEngine;
 use crate::shadowing::Shadowing;
+use crate::signers::{Signers, UnsignedStart};
 use crate::store::Store;
 use crate::sweep::Sweep;
 use crate::watching::Changes;
@@ -126,6 +129,9 @@ const CALLERS: [(&str, &[&str], &[&str]); 4] = [
             "SetAnomalyState",
             "ClearAnomalyState",
             "ListAnomalyStates",
+            "SetDelegation",
+            "RevokeDelegation",
+            "ListDelegations",
         ],
     ),
     (
@@ -170,6 +176,8 @@ pub struct Deps {
     pub issuer: Option<Arc<dyn Issuer>>,
     /// Its keys.
     pub keys: Keys,
+    /// Who has to sign policy snapshots; without them, nobody has to.
+    pub signers: Option<Signers>,
     /// Who may act on its grants.
     pub audiences: Audiences,
     /// How long a decision and its inputs are kept after the decision ended, and what an operation id
@@ -195,13 +203,33 @@ pub struct Deps {
     pub tasks: Tasks,
 }
 
+/// Why an engine cannot be put together.
+#[derive(Debug, thiserror::Error)]
+pub enum InvalidApp {
+    /// Its table of callers is malformed.
+    #[error(transparent)]
+    Callers(#[from] InvalidCallerTable),
+    /// Its policies are not signed as they have to be.
+    #[error(transparent)]
+    Unsigned(#[from] UnsignedStart),
+}
+
 /// Puts the engine together and starts its tasks.
-pub fn app(deps: Deps) -> Result<App, InvalidCallerTable> {
+///
+/// # Errors
+///
+/// [`InvalidApp::Unsigned`] if snapshots have to be signed, and an active one is not.
+pub fn app(deps: Deps) -> Result<App, InvalidApp> {
     let mut table = CallerTable::new(deps.own.trust_domain())?;
     for (service, callers, methods) in CALLERS {
         for method in methods {
             table = table.allow(&format!("/{service}/{method}"), callers)?;
         }
+    }
+    if let Some(signers) = &deps.signers {
+        let now = UnixTime::from_milliseconds(deps.clock.now_unix_ms());
+        signers.check_active(&*deps.store, now)?;
+        signers.watch(&deps.shutdown, &deps.tasks);
     }
     let outbox = Arc::new(Outbox::new(&deps));
     deps.tasks

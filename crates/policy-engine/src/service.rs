@@ -5,6 +5,7 @@ mod anomalies;
 mod answers;
 mod approvers;
 mod deciding;
+mod delegations;
 mod enrolment;
 mod examining;
 mod opening;
@@ -33,6 +34,7 @@ use serde_json::json;
 pub(crate) use self::admin::SnapshotStatus;
 pub(crate) use self::answers::GivenAnswer;
 use self::deciding::{ActiveSnapshot, Deciding};
+pub(crate) use self::delegations::NewDelegation;
 pub(crate) use self::enrolment::OpenEnrolment;
 pub(crate) use self::examining::{DecisionRange, Explained, PlaceOfDecision, Recorded, Simulated};
 pub(crate) use self::opening::{AnsweredScope, OpenAnswer};
@@ -57,6 +59,7 @@ use crate::people::PeopleSettings;
 use crate::receipts::Receipts;
 use crate::revoking::Revoking;
 use crate::shadowing::Shadowing;
+use crate::signers::Signers;
 use crate::store::settings::Shadow;
 use crate::store::{
     Active, Conclusion, OutboxEntry, RequestKey, Store, StoreError, StoredRequest, Use, blocking,
@@ -76,6 +79,7 @@ pub(crate) struct PolicyEngine {
     ids: Arc<dyn Ids>,
     keys: Keys,
     audiences: Audiences,
+    signers: Option<Signers>,
     retention_seconds: u64,
     clock: Arc<dyn Clock>,
     own: SpiffeId,
@@ -162,6 +166,7 @@ impl PolicyEngine {
             ids: deps.ids,
             keys: deps.keys,
             audiences: deps.audiences,
+            signers: deps.signers,
             retention_seconds: deps.retention_seconds,
             clock: deps.clock,
             own: deps.own,
@@ -507,7 +512,7 @@ impl PolicyEngine {
         tenant_alias(&self.keys.tenant_alias, tenant.as_str())
     }
 
-    fn now(&self) -> UnixTime {
+    pub(crate) fn now(&self) -> UnixTime {
         UnixTime::from_milliseconds(self.clock.now_unix_ms())
     }
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use cl_kv::Version;
 use cl_model::digest::Digest;
-use cl_model::policy::Preflight;
+use cl_model::policy::{Preflight, SnapshotSignature};
 use cl_model::scalar::Reference;
 use cl_model::time::UnixTime;
 use cl_model::urn::{BundleId, RequestId};
@@ -69,6 +69,15 @@ pub trait Store: Approvals + Credentials + History + Settings {
 
     /// Stores a snapshot that is not there yet.
     fn put_snapshot(&self, put: &PutSnapshot) -> Result<(), StoreError>;
+
+    /// Stores the signature of a stored snapshot.
+    fn sign_snapshot(
+        &self,
+        read: &StoredSnapshot,
+        signature: &SnapshotSignature,
+        operation: Use,
+        entry: &OutboxEntry,
+    ) -> Result<(), StoreError>;
 
     /// Makes a stored snapshot the active one.
     fn activate(&self, activation: &Activation) -> Result<(), StoreError>;
@@ -207,6 +216,8 @@ pub struct AboutSnapshot {
     pub activated: Option<(UnixTime, OperationId)>,
     /// When it stops being usable.
     pub expires_at: Option<UnixTime>,
+    /// Who signed it, if anybody did.
+    pub signature: Option<SnapshotSignature>,
 }
 
 /// One page of snapshots.
@@ -229,6 +240,8 @@ pub struct PutSnapshot {
     pub name: String,
     /// When it stops being usable.
     pub expires_at: Option<UnixTime>,
+    /// Who signed it, if anybody did.
+    pub signature: Option<SnapshotSignature>,
     /// The time.
     pub now: UnixTime,
     /// What the operation id is used for.
@@ -277,6 +290,8 @@ pub struct Heard {
     pub counts: Vec<Counted>,
     /// Which writing of the requester's anomaly state was read; none if there was none.
     pub anomaly: Option<Version>,
+    /// Which writing of what the subject has delegated to the requester.
+    pub delegation: Option<Version>,
 }
 
 /// What a counter has counted.

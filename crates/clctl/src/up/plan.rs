@@ -8,7 +8,7 @@ use super::UpArgs;
 use super::log::Log;
 use crate::error::Error;
 use crate::home::{Home, make_folder};
-use crate::processes::{PROCESSES, Process, Wiring};
+use crate::processes::{POLICY_ENGINE, PROCESSES, Process, Wiring};
 use crate::programs::Programs;
 use crate::token::TokenIssuer;
 
@@ -78,6 +78,9 @@ impl Plan {
                 .arg("--lame-duck-ms=0");
             if let Some(endpoint) = &args.otlp_endpoint {
                 command.arg(format!("--otlp-endpoint={endpoint}"));
+            }
+            if args.require_signed_snapshots && process.name == POLICY_ENGINE.name {
+                command.arg("--require-signed-snapshots");
             }
             if process.keeps_data {
                 let data = home.data(process.name);

@@ -149,3 +149,47 @@ fn a_shadow_watches_and_a_requester_is_watched() {
     let verified = home.json(&["receipts", "list", "--operation=policy.set_anomaly"]);
     assert_eq!(verified["total"], 1);
 }
+
+#[test]
+fn a_delegation_is_set_listed_and_revoked() {
+    let home = TestHome::new();
+    let _up = home.up();
+    let (subject, agent) = ("vault://subjects/primary", "urn:cl:agent:demo");
+    let until = "--until=2999-01-01T00:00:00Z";
+    let refused = home.failure(&[
+        "policy",
+        "delegation",
+        "set",
+        subject,
+        agent,
+        "--purpose=draft.response",
+        "--predicate=amount_due",
+        until,
+    ]);
+    assert_eq!(refused, (1, "INVALID_FIELD".to_owned()));
+    assert_eq!(
+        home.json(&["policy", "delegation", "list"]),
+        json!({"delegations": []})
+    );
+    let soon = cl_model::time::UnixTime::from_milliseconds(
+        cl_host::clock::Clock::now_unix_ms(&cl_host::clock::SystemClock) + 3_600_000,
+    );
+    let until = format!("--until={soon}");
+    let set = home.json(&[
+        "policy",
+        "delegation",
+        "set",
+        subject,
+        agent,
+        "--purpose=draft.response",
+        "--predicate=amount_due",
+        &until,
+    ]);
+    assert_eq!(set["delegations"][0]["predicates"], json!(["amount_due"]));
+    assert_eq!(home.json(&["policy", "delegation", "list"]), set);
+    let text = home.ok(&["policy", "delegation", "list"]);
+    assert!(text.contains("amount_due"), "{text}");
+    home.ok(&["policy", "delegation", "revoke", subject, agent]);
+    let listed = home.json(&["policy", "delegation", "list"]);
+    assert_eq!(listed, json!({"delegations": []}));
+}

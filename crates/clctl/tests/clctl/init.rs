@@ -210,6 +210,7 @@ fn published_keys_are_the_public_halves() {
         ("bundle", "trust.json", 1),
         ("notes", "trust.json", 2),
         ("receipts", "trust.json", 3),
+        ("policy-snapshot", "trust.json", 4),
         ("token", "jwks.json", 0),
     ] {
         let pem = fs::read(home.path(&format!("keys/{purpose}.pem"))).unwrap();
@@ -224,7 +225,7 @@ fn published_keys_are_the_public_halves() {
     }
     let trust = fs::read(home.path("trust.json")).unwrap();
     let (trusted, now) = (TrustFile::parse(&trust).unwrap(), now());
-    for purpose in ["decision", "bundle", "notes", "receipts"] {
+    for purpose in ["decision", "bundle", "notes", "receipts", "policy-snapshot"] {
         assert_eq!(trusted.public_keys(purpose, now).count(), 1, "{purpose}");
     }
     assert_eq!(document(&home, "jwks.json")["keys"][0]["kty"], "OKP");
@@ -253,6 +254,7 @@ fn each_process_has_the_secrets_that_it_looks_for() {
         "cl-vault.kek",
         "decision.pem",
         "notes.pem",
+        "policy-snapshot.pem",
         "receipts.pem",
         "subject-tag.key",
         "token.pem",

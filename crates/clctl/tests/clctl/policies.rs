@@ -224,3 +224,40 @@ fn a_list_style_snapshot_is_translated_put_and_decided_by() {
     let again = home.failure(&["policy", "translate", &file]);
     assert_eq!(again, (1, "POLICY_NOT_TRANSLATABLE".to_owned()));
 }
+
+#[test]
+fn signed_snapshots_are_required_where_that_is_asked_for() {
+    let home = TestHome::new();
+    let up = home.start(&["--base-port=0", "--require-signed-snapshots"]);
+    up.wait_until_ready(&home);
+    let listed = home.json(&["policy", "list"]);
+    let signer = listed["snapshots"][0]["signed_by"].as_str().unwrap();
+    assert!(
+        signer.starts_with("urn:cl:key:policy-snapshot:"),
+        "{signer}"
+    );
+    let second = snapshot(&home, "second", |_| {});
+    let signed = home.json(&["policy", "sign", &second]);
+    assert_eq!(signed["kid"], signer);
+    let file = home.write("second.sig", &signed.to_string());
+    let third = snapshot(&home, "third", |_| {});
+    // The signature of another snapshot, then one of a key that nobody trusts.
+    let refused = home.failure(&["policy", "put", &third, "--signature", &file]);
+    assert_eq!(refused, (1, "SNAPSHOT_SIGNATURE_INVALID".to_owned()));
+    let key = home.path("keys/token.pem").display().to_string();
+    let foreign = home.json(&["policy", "sign", &third, "--key", &key]);
+    let foreign = home.write("foreign.sig", &foreign.to_string());
+    let refused = home.failure(&["policy", "put", &third, "--signature", &foreign]);
+    assert_eq!(refused, (1, "SNAPSHOT_SIGNER_UNTRUSTED".to_owned()));
+    let put = home.json(&["policy", "put", &second, "--signature", &file]);
+    assert_eq!(put["digest"], signed["digest"]);
+    home.ok(&["policy", "activate", put["digest"].as_str().unwrap()]);
+    assert_eq!(active(&home), ["second"]);
+    // Without the key there is nothing to sign with.
+    fs::remove_file(home.path("keys/policy-snapshot.pem")).unwrap();
+    let refused = home.failure(&["policy", "put", &third]);
+    assert_eq!(refused, (1, "SNAPSHOT_UNSIGNED".to_owned()));
+    let broken = home.write("broken.sig", "{}");
+    let refused = home.failure(&["policy", "put", &third, "--signature", &broken]);
+    assert_eq!(refused, (1, "FILE_MALFORMED".to_owned()));
+}

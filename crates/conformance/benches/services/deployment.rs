@@ -143,6 +143,7 @@ async fn activate(mut admin: PolicyAdminServiceClient<PeerChannel>) {
         tenant: TENANT.to_owned(),
         snapshot: documents::bytes(&documents::snapshot()),
         operation_id: documents::operation(0xa000_0000),
+        signature: None,
     };
     let stored = admin.put_snapshot(put).await.expect("stored").into_inner();
     let activation = ActivateSnapshotRequest {
@@ -219,6 +220,7 @@ impl Starting {
                     .expect("a relying party"),
                 approval_seconds: 60,
             },
+            signers: None,
             audiences: Audiences::of(TRUST_DOMAIN).expect("a trust domain"),
             clock: Arc::clone(&self.clock),
             ids: Arc::clone(&self.ids),

@@ -26,7 +26,7 @@ const IDENTITIES: [&str; 7] = [
 ];
 
 /// Where each package is served, and who may call its rpcs.
-const SERVED: [(&str, &str, &[&str]); 47] = [
+const SERVED: [(&str, &str, &[&str]); 50] = [
     (
         "policy.v1.PolicyService/SubmitRequest",
         POLICY_ENGINE,
@@ -199,6 +199,21 @@ const SERVED: [(&str, &str, &[&str]); 47] = [
     ),
     (
         "policy.v1.PolicyAdminService/ListAnomalyStates",
+        POLICY_ENGINE,
+        &["operator"],
+    ),
+    (
+        "policy.v1.PolicyAdminService/SetDelegation",
+        POLICY_ENGINE,
+        &["operator"],
+    ),
+    (
+        "policy.v1.PolicyAdminService/RevokeDelegation",
+        POLICY_ENGINE,
+        &["operator"],
+    ),
+    (
+        "policy.v1.PolicyAdminService/ListDelegations",
         POLICY_ENGINE,
         &["operator"],
     ),

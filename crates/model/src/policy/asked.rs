@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::Assurance;
 use super::list::{positive_integer, strings};
+use super::{Assurance, Delegated};
 use crate::digest::Digest;
 use crate::json::read::{FromJson, ToJson};
 use crate::object::{ContextRequest, ProtocolObject};
@@ -43,6 +43,7 @@ pub struct Asked {
     pub(super) denials: Vec<&'static str>,
     pub(super) assurance: Option<Assurance>,
     pub(super) anomaly: Option<Name>,
+    pub(super) delegated: Option<Delegated>,
 }
 
 /// A requester with a principal.
@@ -105,6 +106,7 @@ impl Asked {
             denials: Vec::new(),
             assurance: None,
             anomaly: None,
+            delegated: None,
         })
     }
 
@@ -137,6 +139,13 @@ impl Asked {
     #[must_use]
     pub fn with_anomaly(mut self, state: Option<Name>) -> Self {
         self.anomaly = state;
+        self
+    }
+
+    /// Says what the subject has delegated to the requester for the purpose, if anything.
+    #[must_use]
+    pub fn with_delegated(mut self, delegated: Option<Delegated>) -> Self {
+        self.delegated = delegated;
         self
     }
 

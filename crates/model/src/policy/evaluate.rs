@@ -321,7 +321,7 @@ impl Evaluation<'_> {
             },
             "approval_verification": scope.verification.as_str(),
             "approval_binding": scope.approval.map_or(Value::Null, Approval::binding),
-            "expires_at": self.expires_at(scope.approval).to_string(),
+            "expires_at": self.expires_at(scope.approval, ruling).to_string(),
             "reason_codes": verdict.reasons,
         })
     }
@@ -351,8 +351,9 @@ impl Evaluation<'_> {
         }
     }
 
-    /// The earliest of the request's, the policy's and the approval's end.
-    fn expires_at(&self, approval: Option<&Approval>) -> UnixTime {
+    /// The earliest of the request's, the policy's and the approval's end, and of that of what the
+    /// policy's answer depends on.
+    fn expires_at(&self, approval: Option<&Approval>, ruling: &Ruling) -> UnixTime {
         let Some(request_ends) = self.request.expires_at else {
             return self.now;
         };
@@ -360,7 +361,11 @@ impl Evaluation<'_> {
         let approval_ends = approval
             .and_then(|approval| approval.expires_at.as_ref())
             .map_or(request_ends, Timestamp::instant);
-        request_ends.min(policy_ends).min(approval_ends)
+        let answer_ends = ruling.ends_at.unwrap_or(request_ends);
+        request_ends
+            .min(policy_ends)
+            .min(approval_ends)
+            .min(answer_ends)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::approval::ApprovedScope;
 use super::asked::Asked;
-use super::{Assurance, Preflight};
+use super::{Assurance, Delegated, Preflight};
 use crate::part::{ReceiptLevel, ReceiptRequirement};
 use crate::scalar::Name;
 use crate::time::UnixTime;
@@ -63,6 +63,12 @@ impl<'a> Question<'a> {
     /// The anomaly state that the host has of the requester, if it has one.
     pub fn anomaly_state(&self) -> Option<&'a str> {
         self.asked.anomaly.as_ref().map(Name::as_str)
+    }
+
+    /// What the subject has delegated to the requester for the purpose, while that lasts.
+    pub fn delegated(&self) -> Option<&'a Delegated> {
+        let delegated = self.asked.delegated.as_ref();
+        delegated.filter(|delegated| delegated.until > self.now)
     }
 
     /// Whose context is asked for.

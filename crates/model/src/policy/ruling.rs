@@ -5,6 +5,7 @@ use std::fmt;
 use super::question::Question;
 use crate::part::{Issuer, Label, PolicySnapshot, RetentionMode, Trust};
 use crate::scalar::{Confidence, ReasonCode, Text};
+use crate::time::UnixTime;
 use crate::transform::Transform;
 
 /// A policy, as the one evaluation asks it.
@@ -154,6 +155,8 @@ pub struct Ruling {
     pub max_retention_seconds: Option<u64>,
     /// Whether the recipient may not pass context on, whatever the request says.
     pub forbids_onward_disclosure: bool,
+    /// When what the answer depends on ends, if it does.
+    pub ends_at: Option<UnixTime>,
     /// Reasons of the policy's own, recorded after those of the evaluation.
     pub reasons: Vec<ReasonCode>,
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use cl_model::object::DecisionState;
 use cl_model::part::SPEC_VERSION;
-use cl_model::policy::Assurance;
-use cl_model::scalar::Name;
+use cl_model::policy::{Assurance, Delegated};
+use cl_model::scalar::{Name, Predicate};
 use cl_model::time::UnixTime;
 use serde_json::{Map, Value, json};
 
@@ -66,6 +66,8 @@ impl Case {
                 let state = value.as_str().and_then(Name::new);
                 state.ok_or_else(|| invalid(place, "a lowercase name"))
             })?,
+            delegated: members
+                .optional("delegation", |value, place| delegation(value, place, now))?,
             approval: members.optional("approval", approval)?,
             expect: members.required("expect", Expectation::read)?,
         };
@@ -146,6 +148,22 @@ fn request(value: &Value, place: &str, index: usize, now: UnixTime) -> Result<Va
     });
     members.end()?;
     Ok(request)
+}
+
+/// What is delegated, for as long as a request lasts unless the case says otherwise.
+fn delegation(value: &Value, place: &str, now: UnixTime) -> Result<Delegated, InvalidCases> {
+    let mut members = Members::of(value, place.to_owned())?;
+    let until = members.optional("until", time)?;
+    let predicates = members.required("predicates", |value, place| {
+        let predicates = names(value, place)?.into_iter().map(Predicate::new);
+        let predicates: Option<Vec<_>> = predicates.collect();
+        predicates.ok_or_else(|| invalid(place, "expected names of predicates"))
+    })?;
+    members.end()?;
+    Ok(Delegated {
+        predicates,
+        until: until.unwrap_or(now.plus_seconds(LIFETIME_SECONDS)),
+    })
 }
 
 fn approval(value: &Value, place: &str) -> Result<Value, InvalidCases> {

@@ -9,6 +9,7 @@
 
 mod approvals;
 mod corpus;
+mod delegation;
 mod demands;
 mod foreign;
 mod inputs;

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use cl_model::object::{ContextRequest, PolicyDecision, ProtocolObject};
 use cl_model::policy::{
-    ApprovalRule, Asked, Assurance, Evaluation, Outcome, Preflight, PresentedApproval,
+    ApprovalRule, Asked, Assurance, Delegated, Evaluation, Outcome, Preflight, PresentedApproval,
     VerifierOutcome,
 };
-use cl_model::scalar::Name;
+use cl_model::scalar::{Name, Predicate};
 use cl_model::time::UnixTime;
 use cl_policy_cedar::{CompiledSnapshot, InvalidSnapshot};
 use serde_json::{Map, Value, json};
@@ -112,6 +112,8 @@ pub(crate) struct Setting {
     pub(crate) now: UnixTime,
     /// The anomaly state that the host has of the requester.
     pub(crate) anomaly: Option<&'static str>,
+    /// What the subject has delegated for the purpose, until a time.
+    pub(crate) delegated: Option<(Vec<&'static str>, &'static str)>,
     /// Granted and declined scope of an approval that was authenticated.
     pub(crate) approval: Option<Scope>,
 }
@@ -131,6 +133,7 @@ impl Default for Setting {
             preflight: Preflight::Available,
             now: UnixTime::parse(NOW).unwrap(),
             anomaly: None,
+            delegated: None,
             approval: None,
         }
     }
@@ -153,7 +156,11 @@ pub(crate) fn outcome(snapshot: &CompiledSnapshot, request: &Value, setting: &Se
     let asked = Asked::of(&request)
         .unwrap()
         .with_assurance(setting.assurance)
-        .with_anomaly(setting.anomaly.and_then(Name::new));
+        .with_anomaly(setting.anomaly.and_then(Name::new))
+        .with_delegated(setting.delegated.as_ref().map(|(names, until)| Delegated {
+            predicates: names.iter().filter_map(|it| Predicate::new(*it)).collect(),
+            until: UnixTime::parse(until).unwrap(),
+        }));
     let approval = setting.approval.as_ref().map(|scope| {
         json!({
             "id": "urn:cl:approval:a",

@@ -156,5 +156,6 @@ impl Inputs<'_> {
             .denied_for(reasons.chain(too_often).chain(declined))
             .with_assurance(facts.assurance)
             .with_anomaly(self.signals.anomaly.clone())
+            .with_delegated(self.signals.delegated.clone())
     }
 }

@@ -47,6 +47,10 @@ pub enum Operation {
     SetShadow,
     /// An operator ended that.
     ClearShadow,
+    /// An operator wrote down what a subject delegates.
+    Delegate,
+    /// An operator revoked that.
+    RevokeDelegation,
 }
 
 impl Operation {
@@ -69,6 +73,8 @@ impl Operation {
             Self::ClearAnomaly => "policy.clear_anomaly",
             Self::SetShadow => "policy.set_shadow",
             Self::ClearShadow => "policy.clear_shadow",
+            Self::Delegate => "policy.delegate",
+            Self::RevokeDelegation => "policy.revoke_delegation",
         }
     }
 
@@ -89,7 +95,9 @@ impl Operation {
             | Self::SetAnomaly
             | Self::ClearAnomaly
             | Self::SetShadow
-            | Self::ClearShadow => "success",
+            | Self::ClearShadow
+            | Self::Delegate
+            | Self::RevokeDelegation => "success",
         }
     }
 
@@ -111,6 +119,8 @@ impl Operation {
             Self::ClearAnomaly => "The anomaly state of a requester was cleared.",
             Self::SetShadow => "A policy snapshot is evaluated beside the active one.",
             Self::ClearShadow => "No policy snapshot is evaluated beside the active one any more.",
+            Self::Delegate => "What a subject delegates was written down.",
+            Self::RevokeDelegation => "What a subject had delegated was revoked.",
         }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! It changes with time, so each decision records what it was told, and is repeated with that.
 
+use cl_model::policy::Delegated;
 use cl_model::scalar::Name;
 
 /// What was so when a request was evaluated.
@@ -12,4 +13,6 @@ pub struct Signals {
     pub counted: Vec<u64>,
     /// The anomaly state that an operator has set for the requester, if any.
     pub anomaly: Option<Name>,
+    /// What the subject has delegated to the requester for the purpose, whether or not it has ended.
+    pub delegated: Option<Delegated>,
 }

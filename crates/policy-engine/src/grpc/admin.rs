@@ -12,7 +12,7 @@ use cl_wire::policy::v1::{
 use cl_wire::time;
 use tonic::{Request, Response, Status};
 
-use super::{Call, examined, parse, people, settings};
+use super::{Call, delegations, examined, parse, people, settings};
 use crate::service::{PolicyEngine, SnapshotStatus};
 
 /// Snapshots and replays, for operators.
@@ -34,8 +34,11 @@ impl PolicyAdminService for AdminRpc {
     ) -> Result<Response<PutSnapshotResponse>, Status> {
         let call = Call::of(&request);
         call.answer(async {
-            let (tenant, snapshot, operation_id) = parse::snapshot(request.into_inner())?;
-            let put = self.engine.put_snapshot(&tenant, &snapshot, &operation_id);
+            let new = parse::snapshot(request.into_inner())?;
+            let signature = new.signature.as_ref();
+            let put =
+                self.engine
+                    .put_snapshot(&new.tenant, &new.read, signature, &new.operation_id);
             Ok(PutSnapshotResponse {
                 digest: put.await?.to_string(),
             })
@@ -277,6 +280,65 @@ impl PolicyAdminService for AdminRpc {
         })
         .await
     }
+
+    async fn set_delegation(
+        &self,
+        request: Request<wire::SetDelegationRequest>,
+    ) -> Result<Response<wire::SetDelegationResponse>, Status> {
+        let call = Call::of(&request);
+        call.answer(async {
+            let message = request.into_inner();
+            let tenant = parse::tenant(&message.tenant)?;
+            let operation_id = parse::operation_id(&message.operation_id)?;
+            let new = delegations::new(message, self.engine.now())?;
+            let set = self.engine.delegate(&tenant, &new, &operation_id);
+            Ok(wire::SetDelegationResponse {
+                delegation: set.await?.map(Into::into),
+            })
+        })
+        .await
+    }
+
+    async fn revoke_delegation(
+        &self,
+        request: Request<wire::RevokeDelegationRequest>,
+    ) -> Result<Response<wire::RevokeDelegationResponse>, Status> {
+        let call = Call::of(&request);
+        call.answer(async {
+            let message = request.get_ref();
+            let tenant = parse::tenant(&message.tenant)?;
+            let subject = settings::reference("subject", &message.subject)?;
+            let delegate = settings::reference("delegate", &message.delegate)?;
+            let operation_id = parse::operation_id(&message.operation_id)?;
+            let revoke = self
+                .engine
+                .revoke_delegation(&tenant, &subject, &delegate, &operation_id);
+            revoke.await?;
+            Ok(wire::RevokeDelegationResponse {})
+        })
+        .await
+    }
+
+    async fn list_delegations(
+        &self,
+        request: Request<wire::ListDelegationsRequest>,
+    ) -> Result<Response<wire::ListDelegationsResponse>, Status> {
+        let call = Call::of(&request);
+        call.answer(async {
+            let message = request.get_ref();
+            let tenant = parse::tenant(&message.tenant)?;
+            let limit = parse::admin_page_size(message.page_size)?;
+            let after = delegations::page_start(&message.page_token)?;
+            let found = self.engine.delegations(&tenant, after, limit).await?;
+            let last = found.last().filter(|_| found.len() == limit);
+            let next = last.map(delegations::page_token);
+            Ok(wire::ListDelegationsResponse {
+                delegations: found.into_iter().map(Into::into).collect(),
+                next_page_token: next.unwrap_or_default(),
+            })
+        })
+        .await
+    }
 }
 
 impl From<SnapshotStatus> for SnapshotInfo {
@@ -289,6 +351,7 @@ impl From<SnapshotStatus> for SnapshotInfo {
             stored_at: Some(time::to_message(about.stored_at)),
             activated_at: about.activated.map(|(at, _)| time::to_message(at)),
             expires_at: about.expires_at.map(time::to_message),
+            signed_by: about.signature.map(|it| it.kid.as_str().to_owned()),
         }
     }
 }

@@ -3,8 +3,9 @@
 use cl_host::deadline::Deadline;
 use cl_host::identity::SpiffeId;
 use cl_model::digest::Digest;
-use cl_model::policy::Assurance;
-use cl_model::scalar::Reference;
+use cl_model::key::Signature;
+use cl_model::policy::{Assurance, SnapshotSignature};
+use cl_model::scalar::{KeyId, Reference};
 use cl_model::urn::{DecisionId, MAX_ID_BYTES, RequestId};
 use cl_wire::field_path::FieldPath;
 use cl_wire::policy::v1 as wire;
@@ -75,13 +76,38 @@ fn key_of(
     })
 }
 
-pub(super) fn snapshot(
-    message: wire::PutSnapshotRequest,
-) -> Result<(TenantName, ReadSnapshot, OperationId), Error> {
+/// A snapshot to store, with its signature if it has one.
+pub(super) struct NewSnapshot {
+    pub(super) tenant: TenantName,
+    pub(super) read: ReadSnapshot,
+    pub(super) signature: Option<SnapshotSignature>,
+    pub(super) operation_id: OperationId,
+}
+
+pub(super) fn snapshot(message: wire::PutSnapshotRequest) -> Result<NewSnapshot, Error> {
     let tenant = tenant(&message.tenant)?;
     let operation_id = operation_id(&message.operation_id)?;
+    let signature = message.signature.map(signature).transpose()?;
     let snapshot = ReadSnapshot::parse(message.snapshot).map_err(Error::snapshot)?;
-    Ok((tenant, snapshot, operation_id))
+    Ok(NewSnapshot {
+        tenant,
+        read: snapshot,
+        signature,
+        operation_id,
+    })
+}
+
+fn signature(message: wire::SnapshotSignature) -> Result<SnapshotSignature, Error> {
+    let invalid = |field, rule| Error::Field {
+        field: FieldPath::new("signature").field(field),
+        rule,
+    };
+    let kid = bounded(&message.kid).and_then(KeyId::new);
+    let bytes = message.signature.try_into();
+    Ok(SnapshotSignature {
+        kid: kid.ok_or_else(|| invalid("kid", "NOT_A_KEY_ID"))?,
+        signature: Signature::new(bytes.map_err(|_| invalid("signature", "NOT_64_BYTES"))?),
+    })
 }
 
 pub(super) fn activation(

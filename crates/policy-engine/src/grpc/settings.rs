@@ -16,7 +16,11 @@ use crate::store::settings::Anomaly;
 const MAX_STATE_BYTES: usize = 64;
 
 pub(super) fn requester(text: &str) -> Result<Reference, Error> {
-    Reference::new(text).ok_or_else(|| invalid("requester", "LENGTH_OUT_OF_RANGE"))
+    reference("requester", text)
+}
+
+pub(super) fn reference(field: &'static str, text: &str) -> Result<Reference, Error> {
+    Reference::new(text).ok_or_else(|| invalid(field, "LENGTH_OUT_OF_RANGE"))
 }
 
 /// A state that says something: the ordinary one is that of whoever has none.

@@ -1,6 +1,7 @@
 //! Snapshots, and the replay of decisions.
 
 use cl_model::digest::Digest;
+use cl_model::policy::SnapshotSignature;
 use cl_model::time::UnixTime;
 use serde_json::json;
 
@@ -41,10 +42,14 @@ impl PolicyEngine {
         &self,
         tenant: &TenantName,
         read: &ReadSnapshot,
+        signature: Option<&SnapshotSignature>,
         operation_id: &OperationId,
     ) -> Result<Digest, Error> {
+        if let Some(signers) = &self.signers {
+            signers.check_new(&read.bytes, signature, self.now())?;
+        }
         for _ in 0..ATTEMPTS {
-            match self.try_put(tenant, read, operation_id).await {
+            match self.try_put(tenant, read, signature, operation_id).await {
                 Err(Error::Store(StoreError::Conflict)) => {}
                 result => return result,
             }
@@ -56,10 +61,14 @@ impl PolicyEngine {
         &self,
         tenant: &TenantName,
         read: &ReadSnapshot,
+        signature: Option<&SnapshotSignature>,
         operation_id: &OperationId,
     ) -> Result<Digest, Error> {
         let digest = read.digest();
         if let Some(stored) = self.stored_snapshot(tenant, digest).await? {
+            if let Some(signature) = self.new_signature(&stored, signature) {
+                return self.sign(tenant, stored, signature, operation_id).await;
+            }
             self.outbox.settle(tenant, &stored.about.stored_by).await?;
             return Ok(digest);
         }
@@ -80,6 +89,7 @@ impl PolicyEngine {
             digest,
             name,
             expires_at: read.snapshot.expires_at(),
+            signature: signature.cloned(),
             now,
             operation: self.used_for(operation_id, content, now),
             entry: self.snapshot_entry(
@@ -91,6 +101,46 @@ impl PolicyEngine {
             )?,
         };
         blocking(&self.store, move |store| store.put_snapshot(&put)).await?;
+        self.outbox.settle(tenant, operation_id).await?;
+        Ok(digest)
+    }
+
+    /// The signature that a stored snapshot lacks. What was verified takes the place of what may not
+    /// have been.
+    fn new_signature<'s>(
+        &self,
+        stored: &StoredSnapshot,
+        given: Option<&'s SnapshotSignature>,
+    ) -> Option<&'s SnapshotSignature> {
+        let known = stored.about.signature.as_ref();
+        let is_verified = self.signers.is_some();
+        given.filter(|given| known.is_none_or(|known| is_verified && known != *given))
+    }
+
+    /// Stores the signature of a snapshot that is stored already.
+    async fn sign(
+        &self,
+        tenant: &TenantName,
+        stored: StoredSnapshot,
+        signature: &SnapshotSignature,
+        operation_id: &OperationId,
+    ) -> Result<Digest, Error> {
+        let operation = Operation::PutSnapshot;
+        let digest = stored.about.digest;
+        let content = content_of(operation, digest, None);
+        if self.has_begun(tenant, operation_id, content).await? {
+            // It is what the snapshot was stored by, without a signature.
+            return Err(Error::OperationConflict);
+        }
+        self.preflight(tenant, operation).await?;
+        let now = self.now();
+        let entry = self.snapshot_entry(tenant, operation, operation_id, digest, now)?;
+        let used = self.used_for(operation_id, content, now);
+        let signature = signature.clone();
+        let signed = blocking(&self.store, move |store| {
+            store.sign_snapshot(&stored, &signature, used, &entry)
+        });
+        signed.await?;
         self.outbox.settle(tenant, operation_id).await?;
         Ok(digest)
     }
@@ -172,6 +222,10 @@ impl PolicyEngine {
         let now = self.now();
         if snapshot.about.expires_at.is_some_and(|ends| ends <= now) {
             return Err(Error::SnapshotExpired);
+        }
+        if let Some(signers) = &self.signers {
+            let signature = snapshot.about.signature.as_ref();
+            signers.check_stored(&snapshot.bytes, signature, now)?;
         }
         let content = content_of(Operation::ActivateSnapshot, digest, expected);
         if self.has_begun(tenant, operation_id, content).await? {

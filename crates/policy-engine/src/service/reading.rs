@@ -187,7 +187,8 @@ impl PolicyEngine {
             .await?;
         let recorded = self.recorded(&pending).await?;
         let request = reread(recorded.request.clone())?;
-        let told = self.told(&pending.key.tenant, &recorded.facts, Vec::new());
+        let (tenant, facts) = (&pending.key.tenant, &recorded.facts);
+        let told = self.told(tenant, facts, &request.request, Vec::new());
         let told = told.await?;
         let item = Item::read(
             &pending.reference,

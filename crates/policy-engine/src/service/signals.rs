@@ -1,6 +1,7 @@
 //! What a decision is told beside request and snapshot: how often its requester has asked, and what an
 //! operator has set for it.
 
+use cl_model::object::ContextRequest;
 use tokio::sync::MutexGuard;
 
 use super::deciding::ActiveSnapshot;
@@ -42,40 +43,49 @@ impl PolicyEngine {
         active: &ActiveSnapshot,
     ) -> Result<Told, Error> {
         let (tenant, facts) = (&submission.tenant, &submission.facts);
+        let request = &submission.request.request;
         let snapshot = &active.read.snapshot;
         let counters = if snapshot.rates().is_empty() {
             Vec::new()
         } else {
             // A window that was forgotten already, by a clock that has stepped back since, is over.
             let now = self.forgotten_until().await?;
-            let request = &submission.request.request;
             counters(snapshot, &facts.principal, request, now)
         };
-        self.told(tenant, facts, counters).await
+        self.told(tenant, facts, request, counters).await
     }
 
-    /// What a decision is told about a requester, and about what these counters have counted.
+    /// What a decision is told about a requester and its request, and what these counters have counted.
     pub(super) async fn told(
         &self,
         tenant: &TenantName,
         facts: &Facts,
+        request: &ContextRequest,
         counters: Vec<Counter>,
     ) -> Result<Told, Error> {
         let (tenant, requester) = (tenant.clone(), facts.principal.clone());
+        let subject = request.subject_ref.clone();
         let read = blocking(&self.store, move |store| {
             let anomaly = store.anomaly(&tenant, &requester)?;
             let counts = counted(store, &tenant, &counters)?;
-            Ok((anomaly, counts, store.shadow(&tenant)?))
+            let delegation = store.delegation(&tenant, &subject, &requester)?;
+            Ok((anomaly, counts, delegation, store.shadow(&tenant)?))
         });
-        let (anomaly, counts, shadow) = read.await?;
+        let (anomaly, counts, delegation, shadow) = read.await?;
+        let version = delegation.as_ref().map(|read| read.version);
+        let delegation = delegation.map(|read| read.value);
+        // For another purpose it is none.
+        let delegation = delegation.filter(|it| it.purposes.contains(&request.purpose_code));
         Ok(Told {
             heard: Heard {
                 counts: counts.clone(),
                 anomaly: anomaly.as_ref().map(|read| read.version),
+                delegation: version,
             },
             signals: Signals {
                 counted: counts.iter().map(|it| it.count).collect(),
                 anomaly: anomaly.map(|read| read.value.state),
+                delegated: delegation.map(|delegation| delegation.delegated),
             },
             shadow: shadow.map(|read| read.value),
         })

@@ -22,6 +22,7 @@ use cl_kv::{
     Version,
 };
 use cl_model::digest::Digest;
+use cl_model::policy::SnapshotSignature;
 use cl_model::time::UnixTime;
 
 use super::kept::{self, Kept, What};
@@ -164,6 +165,8 @@ impl KvStore {
             settings_kv::anomaly_key(tenant, &new.key.principal)?,
             as_read(new.heard.anomaly),
         );
+        let delegation = settings_kv::delegation_key(tenant, &new.subject, &new.key.principal)?;
+        let changes = changes.require(delegation, as_read(new.heard.delegation));
         Self::with_operation(changes, new.operation, &new.entry)
     }
 
@@ -246,6 +249,7 @@ impl Store for KvStore {
             stored_by: put.entry.operation_id.clone(),
             activated: None,
             expires_at: put.expires_at,
+            signature: put.signature.clone(),
         };
         let snapshot = snapshot_key(tenant, put.digest)?;
         let version = key(tenant, VERSION)?.private(&put.name);
@@ -260,6 +264,23 @@ impl Store for KvStore {
             .put(key(tenant, ORDER)?.number(place), digest)
             .put(count_key, (count + 1).to_be_bytes());
         self.apply(&Self::with_operation(changes, put.operation, &put.entry)?)
+    }
+
+    fn sign_snapshot(
+        &self,
+        read: &StoredSnapshot,
+        signature: &SnapshotSignature,
+        operation: Use,
+        entry: &OutboxEntry,
+    ) -> Result<(), StoreError> {
+        let mut about = read.about.clone();
+        about.stored_by = entry.operation_id.clone();
+        about.signature = Some(signature.clone());
+        let snapshot = snapshot_key(&entry.tenant, about.digest)?;
+        let changes = Changes::new()
+            .require(&snapshot, Precondition::Unchanged(read.version))
+            .put(snapshot, records::encode_snapshot(&read.bytes, &about));
+        self.apply(&Self::with_operation(changes, operation, entry)?)
     }
 
     fn activate(&self, activation: &Activation) -> Result<(), StoreError> {

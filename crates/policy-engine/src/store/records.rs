@@ -5,8 +5,8 @@ use cl_model::digest::Digest;
 use cl_model::document::Signed;
 use cl_model::key::Signature;
 use cl_model::object::DecisionState;
-use cl_model::policy::{Assurance, Preflight};
-use cl_model::scalar::{Name, Reference};
+use cl_model::policy::{Assurance, Delegated, Preflight, SnapshotSignature};
+use cl_model::scalar::{KeyId, Name, Predicate, Reference};
 use cl_model::time::UnixTime;
 use cl_model::urn::{ApprovalId, BundleId, RequestId};
 use prost::Message;
@@ -50,6 +50,10 @@ pub(super) struct AboutRecord {
     activated_by: Option<String>,
     #[prost(int64, optional, tag = "8")]
     expires_at_ms: Option<i64>,
+    #[prost(string, optional, tag = "9")]
+    signed_by: Option<String>,
+    #[prost(bytes = "vec", optional, tag = "10")]
+    signature: Option<Vec<u8>>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -122,6 +126,17 @@ pub(super) struct DecisionRecord {
     counted: Vec<u64>,
     #[prost(string, optional, tag = "10")]
     anomaly: Option<String>,
+    #[prost(message, optional, tag = "11")]
+    delegated: Option<DelegatedRecord>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+#[prost(skip_debug)]
+pub(super) struct DelegatedRecord {
+    #[prost(string, repeated, tag = "1")]
+    predicates: Vec<String>,
+    #[prost(int64, tag = "2")]
+    until_ms: i64,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -190,6 +205,7 @@ pub(super) fn decode_snapshot(
 impl AboutRecord {
     fn of(about: &AboutSnapshot) -> Self {
         let activated = about.activated.as_ref();
+        let signature = about.signature.as_ref();
         Self {
             digest: about.digest.to_string(),
             name: about.name.clone(),
@@ -199,6 +215,8 @@ impl AboutRecord {
             activated_at_ms: activated.map(|(at, _)| at.milliseconds()),
             activated_by: activated.map(|(_, by)| by.to_string()),
             expires_at_ms: about.expires_at.map(UnixTime::milliseconds),
+            signed_by: signature.map(|it| it.kid.as_str().to_owned()),
+            signature: signature.map(|it| it.signature.as_bytes().to_vec()),
         }
     }
 
@@ -210,6 +228,14 @@ impl AboutRecord {
             }
             (Some(_), None) | (None, Some(_)) => return None,
         };
+        let signature = match (self.signed_by, self.signature) {
+            (None, None) => None,
+            (Some(kid), Some(bytes)) => Some(SnapshotSignature {
+                kid: KeyId::new(kid)?,
+                signature: Signature::new(bytes.try_into().ok()?),
+            }),
+            (Some(_), None) | (None, Some(_)) => return None,
+        };
         Some(AboutSnapshot {
             digest: Digest::parse(&self.digest)?,
             name: self.name,
@@ -218,6 +244,7 @@ impl AboutRecord {
             stored_by: OperationId::parse(&self.stored_by)?,
             activated,
             expires_at: self.expires_at_ms.map(UnixTime::from_milliseconds),
+            signature,
         })
     }
 }
@@ -350,6 +377,7 @@ pub(super) fn encode_decision(recorded: &RecordedDecision) -> Vec<u8> {
             .anomaly
             .as_ref()
             .map(|it| it.as_str().to_owned()),
+        delegated: recorded.signals.delegated.as_ref().map(DelegatedRecord::of),
     };
     record.encode_to_vec()
 }
@@ -368,6 +396,10 @@ fn read_decision(record: DecisionRecord) -> Option<RecordedDecision> {
         None => None,
         Some(state) => Some(Name::new(state)?),
     };
+    let delegated = match record.delegated {
+        None => None,
+        Some(delegated) => Some(delegated.read()?),
+    };
     Some(RecordedDecision {
         request: record.request,
         facts: record.facts.read()?,
@@ -380,6 +412,7 @@ fn read_decision(record: DecisionRecord) -> Option<RecordedDecision> {
         signals: Signals {
             counted: record.counted,
             anomaly,
+            delegated,
         },
     })
 }
@@ -400,6 +433,24 @@ fn read_preflight(text: &str) -> Option<Preflight> {
     ]
     .into_iter()
     .find(|preflight| preflight_name(*preflight) == text)
+}
+
+impl DelegatedRecord {
+    pub(super) fn of(delegated: &Delegated) -> Self {
+        let predicates = delegated.predicates.iter();
+        Self {
+            predicates: predicates.map(|it| it.as_str().to_owned()).collect(),
+            until_ms: delegated.until.milliseconds(),
+        }
+    }
+
+    pub(super) fn read(self) -> Option<Delegated> {
+        let predicates = self.predicates.into_iter().map(Predicate::new);
+        Some(Delegated {
+            predicates: predicates.collect::<Option<_>>()?,
+            until: UnixTime::from_milliseconds(self.until_ms),
+        })
+    }
 }
 
 impl FactsRecord {

@@ -1,7 +1,9 @@
-//! What operators have set beside snapshots: anomaly states of requesters, and shadows.
+//! What operators have set beside snapshots: anomaly states of requesters, delegations, and shadows.
 
 use cl_kv::Version;
 use cl_model::digest::Digest;
+use cl_model::policy::Delegated;
+use cl_model::purpose::PurposeCode;
 use cl_model::scalar::{Name, Reference};
 use cl_model::time::UnixTime;
 
@@ -44,6 +46,40 @@ pub trait Settings: Send + Sync {
         entry: &OutboxEntry,
     ) -> Result<(), StoreError>;
 
+    /// What a subject has delegated to a requester.
+    fn delegation(
+        &self,
+        tenant: &TenantName,
+        subject: &Reference,
+        delegate: &Reference,
+    ) -> Result<Option<Stored<Delegation>>, StoreError>;
+
+    /// At most `limit` delegations of a tenant, in no particular order, after one by its subject and
+    /// delegate.
+    fn delegations(
+        &self,
+        tenant: &TenantName,
+        after: Option<(&Reference, &Reference)>,
+        limit: usize,
+    ) -> Result<Vec<Delegation>, StoreError>;
+
+    /// Stores a delegation in place of the one that was read.
+    fn set_delegation(
+        &self,
+        read: Option<Version>,
+        delegation: &Delegation,
+        operation: Use,
+        entry: &OutboxEntry,
+    ) -> Result<(), StoreError>;
+
+    /// Forgets a delegation.
+    fn revoke_delegation(
+        &self,
+        read: &Stored<Delegation>,
+        operation: Use,
+        entry: &OutboxEntry,
+    ) -> Result<(), StoreError>;
+
     /// The shadow of a tenant.
     fn shadow(&self, tenant: &TenantName) -> Result<Option<Stored<Shadow>>, StoreError>;
 
@@ -70,7 +106,7 @@ pub trait Settings: Send + Sync {
         &self,
         after: Option<Place>,
         limit: usize,
-    ) -> Result<(Vec<InForce>, Option<Place>), StoreError>;
+    ) -> Result<(Vec<ActiveTenant>, Option<Place>), StoreError>;
 }
 
 /// The anomaly state of a requester.
@@ -86,6 +122,23 @@ pub struct Anomaly {
     pub set_by: OperationId,
 }
 
+/// What a subject has delegated to a requester.
+#[derive(Clone, PartialEq)]
+pub struct Delegation {
+    /// Whose context.
+    pub subject: Reference,
+    /// To whom, as it authenticates.
+    pub delegate: Reference,
+    /// For which purposes.
+    pub purposes: Vec<PurposeCode>,
+    /// Which predicates, and until when.
+    pub delegated: Delegated,
+    /// When it was set.
+    pub set_at: UnixTime,
+    /// The operation that set it.
+    pub set_by: OperationId,
+}
+
 /// A snapshot that is evaluated beside the active one.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Shadow {
@@ -95,6 +148,15 @@ pub struct Shadow {
     pub set_at: UnixTime,
     /// The operation that set it.
     pub set_by: OperationId,
+}
+
+/// A tenant that has an active snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ActiveTenant {
+    /// The tenant.
+    pub tenant: TenantName,
+    /// The times of its snapshot.
+    pub times: InForce,
 }
 
 /// The times of a snapshot that is active.

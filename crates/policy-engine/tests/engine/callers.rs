@@ -87,6 +87,21 @@ async fn refuses_the_wrong_caller_on_every_rpc() {
                     .list_anomaly_states(wire::ListAnomalyStatesRequest::default())
                     .await,
             ),
+            refusal(
+                admin
+                    .set_delegation(wire::SetDelegationRequest::default())
+                    .await,
+            ),
+            refusal(
+                admin
+                    .revoke_delegation(wire::RevokeDelegationRequest::default())
+                    .await,
+            ),
+            refusal(
+                admin
+                    .list_delegations(wire::ListDelegationsRequest::default())
+                    .await,
+            ),
         ];
         let gateway_is_refused = for_gateway.iter().all(|found| *found == not_allowed);
         let operator_is_refused = for_operators.iter().all(|found| *found == not_allowed);

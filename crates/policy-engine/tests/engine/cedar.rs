@@ -201,6 +201,7 @@ async fn members_that_are_spelled_twice_refuse_the_snapshot() {
             tenant: TENANT.to_owned(),
             snapshot: text.into_bytes(),
             operation_id: operation(number),
+            signature: None,
         };
         let refused_one = running.admin.clone().put_snapshot(message).await;
         let expected = refused(Code::InvalidArgument, "DUPLICATE_MEMBER");

@@ -121,6 +121,7 @@ async fn malformed_admin_calls_name_field_and_rule() {
         tenant: TENANT.to_owned(),
         snapshot: bytes(&document),
         operation_id: operation(1),
+        signature: None,
     };
     let error = admin.put_snapshot(message).await.unwrap_err();
     let expected = [

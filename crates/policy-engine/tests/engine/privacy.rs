@@ -5,11 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cl_kv::RocksEngine;
+use cl_model::time::UnixTime;
 use cl_wire::policy::v1 as wire;
 use cl_wire::policy::v1::RequestState;
 use serde_json::{Value, json};
 
-use crate::documents::{TENANT, operation, snapshot, submission};
+use crate::documents::{NOW_MS, TENANT, operation, snapshot, submission};
 use crate::people::grant_all;
 use crate::support::{Running, World, decision, eventually, logs};
 
@@ -114,7 +115,21 @@ async fn operate(running: &Running, snapshot: &Value) -> Vec<tonic::Status> {
         operation_id: operation(0x23),
     };
     admin.clear_anomaly_state(clear).await.unwrap();
-    vec![refused, conflict]
+    let mut delegation = wire::SetDelegationRequest {
+        tenant: TENANT.to_owned(),
+        subject: "vault://subjects/canarysubject".to_owned(),
+        delegate: "urn:agent:canaryagent".to_owned(),
+        purpose_codes: vec!["draft.response".to_owned()],
+        predicates: vec!["canarypredicate".to_owned()],
+        expires_at: Some(cl_wire::time::to_message(
+            UnixTime::from_milliseconds(NOW_MS).plus_seconds(600),
+        )),
+        operation_id: operation(0x24),
+    };
+    admin.set_delegation(delegation.clone()).await.unwrap();
+    delegation.predicates.push("Canarypredicate".to_owned());
+    let unnamed = admin.set_delegation(delegation).await.unwrap_err();
+    vec![refused, conflict, unnamed]
 }
 
 async fn assert_private_words_stay(snapshot: &Value) {

@@ -19,7 +19,7 @@ use tonic::{Code, Request, Response, Status};
 
 use crate::pki;
 
-const OPERATIONS: [&str; 16] = [
+const OPERATIONS: [&str; 18] = [
     "policy.decide",
     "policy.put_snapshot",
     "policy.activate_snapshot",
@@ -36,6 +36,8 @@ const OPERATIONS: [&str; 16] = [
     "policy.clear_anomaly",
     "policy.set_shadow",
     "policy.clear_shadow",
+    "policy.delegate",
+    "policy.revoke_delegation",
 ];
 
 #[derive(Clone, Debug)]

@@ -58,6 +58,7 @@ fn put(name: &str, number: u32) -> PutSnapshot {
         digest: Digest::of_bytes(name.as_bytes()),
         name: name.to_owned(),
         expires_at: None,
+        signature: None,
         now: now(),
         operation: used(b"put"),
         entry: entry(number),

@@ -17,13 +17,14 @@ use cl_kv::{Engine, KeyEncryptionKey, MemoryEngine, Sealed};
 use cl_model::key::{PublicKey, Seed, SigningKey};
 use cl_model::passkey::RelyingParty;
 use cl_model::scalar::KeyId;
-use cl_policy_engine::Deps;
 use cl_policy_engine::core::grant::Audiences;
 use cl_policy_engine::core::keys::Keys;
 use cl_policy_engine::issuer::{GrpcIssuer, Issuer};
 use cl_policy_engine::people::PeopleSettings;
 use cl_policy_engine::receipts::GrpcReceipts;
+use cl_policy_engine::signers::Signers;
 use cl_policy_engine::store::{KvStore, Store};
+use cl_policy_engine::{Deps, InvalidApp};
 use cl_wire::bundle::v1::bundle_service_server::BundleServiceServer;
 use cl_wire::policy::v1::approval_service_client::ApprovalServiceClient;
 use cl_wire::policy::v1::approver_admin_service_client::ApproverAdminServiceClient;
@@ -118,6 +119,8 @@ pub(crate) struct World {
     pub(crate) receipts: FakeReceipts,
     pub(crate) issuer: FakeIssuer,
     receipts_addr: SocketAddr,
+    /// Who has to sign snapshots, if anybody.
+    pub(crate) signers: Option<Signers>,
     issuer_server: Option<Serving>,
     _receipt_server: Serving,
 }
@@ -148,6 +151,7 @@ impl World {
             issuer: FakeIssuer::new(clock.clone()),
             clock,
             receipts_addr: server.addr,
+            signers: None,
             issuer_server: None,
             _receipt_server: server,
         }
@@ -178,6 +182,13 @@ impl World {
     }
 
     pub(crate) async fn start_on(&self, engine: Arc<dyn Engine>) -> Running {
+        self.try_start_on(engine).await.unwrap()
+    }
+
+    pub(crate) async fn try_start_on(
+        &self,
+        engine: Arc<dyn Engine>,
+    ) -> Result<Running, InvalidApp> {
         let kek = KeyEncryptionKey::new(Zeroizing::new([9; 32]));
         let sealed = Sealed::open(engine, kek, Arc::new(SystemRandom::new())).unwrap();
         let store: Arc<dyn Store> = Arc::new(KvStore::new(sealed));
@@ -199,6 +210,7 @@ impl World {
             receipts: Arc::new(GrpcReceipts::new(to_receipts)),
             issuer,
             keys: keys(),
+            signers: self.signers.clone(),
             retention_seconds: RETENTION_SECONDS,
             sweep_interval: Duration::from_millis(20),
             // The clock of tests jumps as it likes.
@@ -216,7 +228,7 @@ impl World {
             tasks: tasks.clone(),
         });
         let serving = Serving::with_telemetry(
-            app.unwrap(),
+            app?,
             Arc::clone(&credentials),
             shutdown,
             tasks,
@@ -226,7 +238,7 @@ impl World {
         let gateway = self.authority.credentials("edge/cl-gateway");
         let operator = self.authority.credentials("operator/ann");
         let console = self.authority.credentials("edge/cl-console");
-        Running {
+        Ok(Running {
             approvals: ApprovalServiceClient::new(serving.channel(console)),
             approvers: ApproverAdminServiceClient::new(serving.channel(Arc::clone(&operator))),
             policy: PolicyServiceClient::new(serving.channel(gateway)),
@@ -234,7 +246,7 @@ impl World {
             serving,
             store,
             telemetry,
-        }
+        })
     }
 
     /// Starts a policy engine whose tenant has an active snapshot.
@@ -410,6 +422,7 @@ impl Running {
             tenant: tenant.to_owned(),
             snapshot: documents::bytes(snapshot),
             operation_id: documents::operation(number),
+            signature: None,
         };
         let mut admin = self.admin.clone();
         let answer = within("a put", admin.put_snapshot(message)).await?;

@@ -3548,6 +3548,104 @@ pub mod approver_admin_service_server {
         const NAME: &'static str = SERVICE_NAME;
     }
 }
+/// Says what a subject delegates.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SetDelegationRequest {
+    /// The tenant of the subject: 1 to 63 characters of `a-z`, `0-9` and `-`.
+    #[prost(string, tag = "1")]
+    pub tenant: ::prost::alloc::string::String,
+    /// Whose context: 3 to 512 characters.
+    #[prost(string, tag = "2")]
+    pub subject: ::prost::alloc::string::String,
+    /// To whom: the principal, as it authenticates, 3 to 512 characters.
+    #[prost(string, tag = "3")]
+    pub delegate: ::prost::alloc::string::String,
+    /// For which purposes: 1 to 64 purpose codes, each once.
+    #[prost(string, repeated, tag = "4")]
+    pub purpose_codes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Which predicates: 1 to 64, each once.
+    #[prost(string, repeated, tag = "5")]
+    pub predicates: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Until when, by the engine's clock, UTC: in the future, at most a year. Required.
+    #[prost(message, optional, tag = "6")]
+    pub expires_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// The id of this operation in receipts, `urn:cl:operation:` and a UUIDv7, made by the
+    /// caller. A retry repeats it.
+    #[prost(string, tag = "7")]
+    pub operation_id: ::prost::alloc::string::String,
+}
+/// Answers with the delegation.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SetDelegationResponse {
+    /// The delegation as it stands. Absent: it was revoked since.
+    #[prost(message, optional, tag = "1")]
+    pub delegation: ::core::option::Option<Delegation>,
+}
+/// Names what to revoke.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RevokeDelegationRequest {
+    /// The tenant of the subject.
+    #[prost(string, tag = "1")]
+    pub tenant: ::prost::alloc::string::String,
+    /// Whose context.
+    #[prost(string, tag = "2")]
+    pub subject: ::prost::alloc::string::String,
+    /// To whom it was delegated.
+    #[prost(string, tag = "3")]
+    pub delegate: ::prost::alloc::string::String,
+    /// The id of this operation in receipts, `urn:cl:operation:` and a UUIDv7, made by the
+    /// caller. A retry repeats it.
+    #[prost(string, tag = "4")]
+    pub operation_id: ::prost::alloc::string::String,
+}
+/// Answers a revocation.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RevokeDelegationResponse {}
+/// Asks for one page of delegations.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListDelegationsRequest {
+    /// The tenant of the subjects.
+    #[prost(string, tag = "1")]
+    pub tenant: ::prost::alloc::string::String,
+    /// The most entries to return: 1 to 1,000. 0: 100.
+    #[prost(uint32, tag = "2")]
+    pub page_size: u32,
+    /// Where to go on: the token of the page before. Empty: from the start.
+    #[prost(string, tag = "3")]
+    pub page_token: ::prost::alloc::string::String,
+}
+/// One page of delegations.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListDelegationsResponse {
+    /// The page's entries.
+    #[prost(message, repeated, tag = "1")]
+    pub delegations: ::prost::alloc::vec::Vec<Delegation>,
+    /// Where the next page starts. Empty: there is none.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+}
+/// What a subject delegates to a requester.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Delegation {
+    /// Whose context.
+    #[prost(string, tag = "1")]
+    pub subject: ::prost::alloc::string::String,
+    /// To whom.
+    #[prost(string, tag = "2")]
+    pub delegate: ::prost::alloc::string::String,
+    /// For which purposes.
+    #[prost(string, repeated, tag = "3")]
+    pub purpose_codes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Which predicates.
+    #[prost(string, repeated, tag = "4")]
+    pub predicates: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Until when, UTC.
+    #[prost(message, optional, tag = "5")]
+    pub expires_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// When it was written down, by the engine's clock, UTC.
+    #[prost(message, optional, tag = "6")]
+    pub set_at: ::core::option::Option<::prost_types::Timestamp>,
+}
 /// How a decision would be different under another snapshot. It has names of predicates and
 /// actions, and no other content of the request.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3667,6 +3765,22 @@ pub struct PutSnapshotRequest {
     /// caller. A retry repeats it.
     #[prost(string, tag = "3")]
     pub operation_id: ::prost::alloc::string::String,
+    /// An operator's signature over the snapshot. Required where the engine requires signed
+    /// snapshots. One that is given for a snapshot that is stored without any is added to it.
+    #[prost(message, optional, tag = "4")]
+    pub signature: ::core::option::Option<SnapshotSignature>,
+}
+/// An operator's signature over a policy snapshot.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct SnapshotSignature {
+    /// The id of the key, trusted with the purpose `policy-snapshot`.
+    #[prost(string, tag = "1")]
+    pub kid: ::prost::alloc::string::String,
+    /// Ed25519 over `context-layer/policy-snapshot/v1`, one zero byte, and the snapshot's bytes:
+    /// 64 bytes.
+    #[prost(bytes = "vec", tag = "2")]
+    pub signature: ::prost::alloc::vec::Vec<u8>,
 }
 /// Answers a stored snapshot.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3768,6 +3882,9 @@ pub struct SnapshotInfo {
     /// When it stops being usable for decisions, UTC. Absent: never.
     #[prost(message, optional, tag = "6")]
     pub expires_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// The id of the key that signed it. Absent: nobody did.
+    #[prost(string, optional, tag = "7")]
+    pub signed_by: ::core::option::Option<::prost::alloc::string::String>,
 }
 /// Names the decision to repeat.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -4000,6 +4117,8 @@ pub mod policy_admin_service_client {
         /// - INVALID_ARGUMENT: `DOCUMENT_TOO_LARGE`, `INVALID_POLICY`, or the code of the violated
         ///   rule, with `BadRequest` where one member is at fault
         /// - ALREADY_EXISTS: `SNAPSHOT_VERSION_CONFLICT`, when other bytes carry the same version
+        /// - FAILED_PRECONDITION: `SNAPSHOT_UNSIGNED`, when snapshots have to be signed
+        /// - PERMISSION_DENIED: `SNAPSHOT_SIGNER_UNTRUSTED`, `SNAPSHOT_SIGNATURE_INVALID`
         /// - UNAVAILABLE: `RECEIPT_STORE_UNAVAILABLE` with `RetryInfo`; nothing was stored
         pub async fn put_snapshot(
             &mut self,
@@ -4072,7 +4191,9 @@ pub mod policy_admin_service_client {
         /// - NOT_FOUND: `SNAPSHOT_NOT_FOUND`
         /// - ABORTED: `SNAPSHOT_NOT_CURRENT`, when the active snapshot is not the expected one: read
         ///   it, and decide again
-        /// - FAILED_PRECONDITION: `SNAPSHOT_EXPIRED`
+        /// - FAILED_PRECONDITION: `SNAPSHOT_EXPIRED`; `SNAPSHOT_UNSIGNED`
+        /// - PERMISSION_DENIED: `SNAPSHOT_SIGNER_UNTRUSTED`, also when its key was revoked since;
+        ///   `SNAPSHOT_SIGNATURE_INVALID`
         /// - UNAVAILABLE: `RECEIPT_STORE_UNAVAILABLE` with `RetryInfo`; nothing was changed
         pub async fn activate_snapshot(
             &mut self,
@@ -4339,6 +4460,80 @@ pub mod policy_admin_service_client {
             ));
             self.inner.unary(req, path, codec).await
         }
+        /// Writes down what a subject delegates to a requester, in place of what it had delegated to it
+        /// before (spec 9.1). It allows nothing by itself: a policy in Cedar can ask about it, and a
+        /// list-style policy cannot. What is asked for after the call has returned is decided with it. A
+        /// repeat changes nothing.
+        ///
+        /// Errors beside those of the package:
+        ///
+        /// - ALREADY_EXISTS: `OPERATION_CONFLICT`
+        /// - UNAVAILABLE: `RECEIPT_STORE_UNAVAILABLE` with `RetryInfo`; nothing was changed
+        pub async fn set_delegation(
+            &mut self,
+            request: impl tonic::IntoRequest<super::SetDelegationRequest>,
+        ) -> std::result::Result<tonic::Response<super::SetDelegationResponse>, tonic::Status>
+        {
+            self.inner.ready().await.map_err(|e| {
+                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
+            })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/contextlayer.policy.v1.PolicyAdminService/SetDelegation",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new(
+                "contextlayer.policy.v1.PolicyAdminService",
+                "SetDelegation",
+            ));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Revokes what a subject has delegated to a requester. Without anything it changes nothing.
+        /// What was granted before stays granted until it ends.
+        ///
+        /// Errors beside those of the package:
+        ///
+        /// - ALREADY_EXISTS: `OPERATION_CONFLICT`
+        /// - UNAVAILABLE: `RECEIPT_STORE_UNAVAILABLE` with `RetryInfo`; nothing was changed
+        pub async fn revoke_delegation(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RevokeDelegationRequest>,
+        ) -> std::result::Result<tonic::Response<super::RevokeDelegationResponse>, tonic::Status>
+        {
+            self.inner.ready().await.map_err(|e| {
+                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
+            })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/contextlayer.policy.v1.PolicyAdminService/RevokeDelegation",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new(
+                "contextlayer.policy.v1.PolicyAdminService",
+                "RevokeDelegation",
+            ));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lists what is delegated, also what has ended, in no particular order.
+        pub async fn list_delegations(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListDelegationsRequest>,
+        ) -> std::result::Result<tonic::Response<super::ListDelegationsResponse>, tonic::Status>
+        {
+            self.inner.ready().await.map_err(|e| {
+                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
+            })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/contextlayer.policy.v1.PolicyAdminService/ListDelegations",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new(
+                "contextlayer.policy.v1.PolicyAdminService",
+                "ListDelegations",
+            ));
+            self.inner.unary(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -4362,6 +4557,8 @@ pub mod policy_admin_service_server {
         /// - INVALID_ARGUMENT: `DOCUMENT_TOO_LARGE`, `INVALID_POLICY`, or the code of the violated
         ///   rule, with `BadRequest` where one member is at fault
         /// - ALREADY_EXISTS: `SNAPSHOT_VERSION_CONFLICT`, when other bytes carry the same version
+        /// - FAILED_PRECONDITION: `SNAPSHOT_UNSIGNED`, when snapshots have to be signed
+        /// - PERMISSION_DENIED: `SNAPSHOT_SIGNER_UNTRUSTED`, `SNAPSHOT_SIGNATURE_INVALID`
         /// - UNAVAILABLE: `RECEIPT_STORE_UNAVAILABLE` with `RetryInfo`; nothing was stored
         async fn put_snapshot(
             &self,
@@ -4389,7 +4586,9 @@ pub mod policy_admin_service_server {
         /// - NOT_FOUND: `SNAPSHOT_NOT_FOUND`
         /// - ABORTED: `SNAPSHOT_NOT_CURRENT`, when the active snapshot is not the expected one: read
         ///   it, and decide again
-        /// - FAILED_PRECONDITION: `SNAPSHOT_EXPIRED`
+        /// - FAILED_PRECONDITION: `SNAPSHOT_EXPIRED`; `SNAPSHOT_UNSIGNED`
+        /// - PERMISSION_DENIED: `SNAPSHOT_SIGNER_UNTRUSTED`, also when its key was revoked since;
+        ///   `SNAPSHOT_SIGNATURE_INVALID`
         /// - UNAVAILABLE: `RECEIPT_STORE_UNAVAILABLE` with `RetryInfo`; nothing was changed
         async fn activate_snapshot(
             &self,
@@ -4493,6 +4692,35 @@ pub mod policy_admin_service_server {
             &self,
             request: tonic::Request<super::ListAnomalyStatesRequest>,
         ) -> std::result::Result<tonic::Response<super::ListAnomalyStatesResponse>, tonic::Status>;
+        /// Writes down what a subject delegates to a requester, in place of what it had delegated to it
+        /// before (spec 9.1). It allows nothing by itself: a policy in Cedar can ask about it, and a
+        /// list-style policy cannot. What is asked for after the call has returned is decided with it. A
+        /// repeat changes nothing.
+        ///
+        /// Errors beside those of the package:
+        ///
+        /// - ALREADY_EXISTS: `OPERATION_CONFLICT`
+        /// - UNAVAILABLE: `RECEIPT_STORE_UNAVAILABLE` with `RetryInfo`; nothing was changed
+        async fn set_delegation(
+            &self,
+            request: tonic::Request<super::SetDelegationRequest>,
+        ) -> std::result::Result<tonic::Response<super::SetDelegationResponse>, tonic::Status>;
+        /// Revokes what a subject has delegated to a requester. Without anything it changes nothing.
+        /// What was granted before stays granted until it ends.
+        ///
+        /// Errors beside those of the package:
+        ///
+        /// - ALREADY_EXISTS: `OPERATION_CONFLICT`
+        /// - UNAVAILABLE: `RECEIPT_STORE_UNAVAILABLE` with `RetryInfo`; nothing was changed
+        async fn revoke_delegation(
+            &self,
+            request: tonic::Request<super::RevokeDelegationRequest>,
+        ) -> std::result::Result<tonic::Response<super::RevokeDelegationResponse>, tonic::Status>;
+        /// Lists what is delegated, also what has ended, in no particular order.
+        async fn list_delegations(
+            &self,
+            request: tonic::Request<super::ListDelegationsRequest>,
+        ) -> std::result::Result<tonic::Response<super::ListDelegationsResponse>, tonic::Status>;
     }
     /// Keeps the policy snapshots of each tenant, and repeats decisions from their recorded inputs.
     ///
@@ -5144,6 +5372,132 @@ pub mod policy_admin_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ListAnomalyStatesSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/contextlayer.policy.v1.PolicyAdminService/SetDelegation" => {
+                    #[allow(non_camel_case_types)]
+                    struct SetDelegationSvc<T: PolicyAdminService>(pub Arc<T>);
+                    impl<T: PolicyAdminService>
+                        tonic::server::UnaryService<super::SetDelegationRequest>
+                        for SetDelegationSvc<T>
+                    {
+                        type Response = super::SetDelegationResponse;
+                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::SetDelegationRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as PolicyAdminService>::set_delegation(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = SetDelegationSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/contextlayer.policy.v1.PolicyAdminService/RevokeDelegation" => {
+                    #[allow(non_camel_case_types)]
+                    struct RevokeDelegationSvc<T: PolicyAdminService>(pub Arc<T>);
+                    impl<T: PolicyAdminService>
+                        tonic::server::UnaryService<super::RevokeDelegationRequest>
+                        for RevokeDelegationSvc<T>
+                    {
+                        type Response = super::RevokeDelegationResponse;
+                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::RevokeDelegationRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as PolicyAdminService>::revoke_delegation(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = RevokeDelegationSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/contextlayer.policy.v1.PolicyAdminService/ListDelegations" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListDelegationsSvc<T: PolicyAdminService>(pub Arc<T>);
+                    impl<T: PolicyAdminService>
+                        tonic::server::UnaryService<super::ListDelegationsRequest>
+                        for ListDelegationsSvc<T>
+                    {
+                        type Response = super::ListDelegationsResponse;
+                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListDelegationsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as PolicyAdminService>::list_delegations(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListDelegationsSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
@@ -5823,6 +6177,16 @@ impl ::core::fmt::Debug for PutSnapshotRequest {
             .field("tenant", &self.tenant)
             .field("snapshot", &format_args!("{} bytes", self.snapshot.len()))
             .field("operation_id", &self.operation_id)
+            .field("signature", &self.signature)
+            .finish()
+    }
+}
+/// Shows the length of what must stay hidden, never its bytes.
+impl ::core::fmt::Debug for SnapshotSignature {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("SnapshotSignature")
+            .field("kid", &self.kid)
+            .field("signature", &format_args!("{} bytes", self.signature.len()))
             .finish()
     }
 }
