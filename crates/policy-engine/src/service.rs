@@ -14,6 +14,7 @@ mod revoking;
 mod shadow;
 mod sign_in;
 mod signals;
+mod submitting;
 
 use std::sync::Arc;
 
@@ -24,16 +25,14 @@ use cl_host::ids::Ids;
 use cl_model::alias::tenant_alias;
 use cl_model::digest::Digest;
 use cl_model::object::DecisionState;
-use cl_model::refusal::{Code, Refusal};
 use cl_model::time::UnixTime;
 use cl_model::urn::Alias;
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::Counter;
-use serde_json::json;
 
 pub(crate) use self::admin::SnapshotStatus;
 pub(crate) use self::answers::GivenAnswer;
-use self::deciding::{ActiveSnapshot, Deciding};
+use self::deciding::ActiveSnapshot;
 pub(crate) use self::delegations::NewDelegation;
 pub(crate) use self::enrolment::OpenEnrolment;
 pub(crate) use self::examining::{DecisionRange, Explained, PlaceOfDecision, Recorded, Simulated};
@@ -41,17 +40,16 @@ pub(crate) use self::opening::{AnsweredScope, OpenAnswer};
 pub(crate) use self::reading::{ItemState, PlaceOfSubject, Shown, ShownDecision, Summary};
 pub(crate) use self::shadow::ShadowStatus;
 pub(crate) use self::sign_in::{OpenCeremony, SignedIn};
+pub(crate) use self::submitting::Submission;
 use crate::Deps;
 use crate::ages::Ages;
 use crate::compiled::CompiledSnapshots;
 use crate::core::evaluation::Decided;
 use crate::core::evidence::{Evidence, Operation};
-use crate::core::facts::Facts;
 use crate::core::grant::Audiences;
 use crate::core::keys::Keys;
 use crate::core::operation::{OperationId, TenantName};
-use crate::core::request::{InvalidBytes, ReadRequest};
-use crate::core::state::{OnSubmission, State};
+use crate::core::state::State;
 use crate::error::Error;
 use crate::issuing::Issuing;
 use crate::outbox::Outbox;
@@ -94,15 +92,6 @@ pub(crate) struct PolicyEngine {
     turns: Turns,
 }
 
-/// A request to decide.
-pub(crate) struct Submission {
-    pub(crate) tenant: TenantName,
-    pub(crate) request: ReadRequest,
-    pub(crate) facts: Facts,
-    pub(crate) operation_id: OperationId,
-    pub(crate) deadline: Option<Deadline>,
-}
-
 /// Where a request stands, for its requester.
 #[derive(Clone, PartialEq)]
 pub(crate) struct RequestStatus {
@@ -121,15 +110,6 @@ impl RequestStatus {
     pub(crate) const fn is_final(&self) -> bool {
         self.state.is_final(self.outcome, self.awaits_bundle)
     }
-}
-
-/// What is stored before a submission is decided.
-struct Before {
-    current: Option<StoredRequest>,
-    /// What its operation was used for.
-    used: Option<Digest>,
-    swept_until: Option<UnixTime>,
-    active: Option<Active>,
 }
 
 /// A request as it is stored, and whether that changed: what has run out is first stored as expired.
@@ -194,21 +174,6 @@ impl PolicyEngine {
         self.own.trust_domain()
     }
 
-    /// Decides a request, or returns where it stands.
-    pub(crate) async fn submit(&self, submission: &Submission) -> Result<RequestStatus, Error> {
-        for _ in 0..ATTEMPTS {
-            match self.try_submit(submission).await {
-                Err(Error::Store(StoreError::Conflict)) => {}
-                Ok(status) if status.awaits_bundle => {
-                    let key = submission.key();
-                    return self.with_bundle(&key, submission.deadline).await;
-                }
-                result => return result,
-            }
-        }
-        Err(Error::InProgress)
-    }
-
     /// Asks for the bundle at once, so that the ordinary answer names it already. If that takes too
     /// long or fails, the answer says what is known, and the issuing goes on.
     async fn with_bundle(
@@ -240,102 +205,6 @@ impl PolicyEngine {
         Err(Error::InProgress)
     }
 
-    async fn try_submit(&self, submission: &Submission) -> Result<RequestStatus, Error> {
-        let key = submission.key();
-        let before = self.before(submission).await?;
-        let digest = submission.request.digest();
-        let replaces = match before.current {
-            None => None,
-            Some(stored) => match stored.standing.on_submission(digest) {
-                OnSubmission::Return => return self.answer(&key, stored).await,
-                OnSubmission::Replace => Some(stored),
-                OnSubmission::Conflict => return Err(Error::RequestIdConflict),
-            },
-        };
-        let forgotten = self.forgotten(before.swept_until);
-        self.check_age(&submission.request, forgotten)?;
-        let (id, content) = (&submission.operation_id, submission.content());
-        if self.is_repeat(before.used, id, content, forgotten)? {
-            return Err(self.repeated(submission, replaces.as_ref()).await?);
-        }
-        let active = self.snapshot_of(&submission.tenant, before.active).await?;
-        self.preflight(&submission.tenant, Operation::Decide)
-            .await?;
-        let turn = self.turn(submission, &active).await;
-        let told = self.told_anew(submission, &active).await?;
-        let deciding = Deciding {
-            told: &told,
-            key,
-            request: &submission.request,
-            facts: &submission.facts,
-            operation_id: &submission.operation_id,
-            content,
-            active: &active,
-            replaces,
-            approved: None,
-            now: self.now(),
-        };
-        let (decided, new) = self.decide(deciding)?;
-        let entry = new.entry.clone();
-        let status = RequestStatus {
-            request_ref: new.key.id.as_str().to_owned(),
-            state: new.standing.state,
-            decision: new.recorded.decision.clone(),
-            conclusion: None,
-            awaits_bundle: new.standing.state == State::Decided && new.issue.is_some(),
-            outcome: decided.state(),
-        };
-        // The commit point. A crash before it leaves nothing, a crash after it leaves an outbox
-        // entry that the outbox settles.
-        blocking(&self.store, move |store| store.record(&new)).await?;
-        drop(turn);
-        self.changes.announce(&submission.key());
-        self.count(&submission.tenant, &decided, told.shadow.as_ref());
-        self.outbox.deliver(entry).await?;
-        // What was stored a moment ago, not what may have taken its place since.
-        Ok(status)
-    }
-
-    /// What is stored before a submission is decided, read in this order: what has gone from an
-    /// earlier place is covered by a later one.
-    async fn before(&self, submission: &Submission) -> Result<Before, Error> {
-        let (key, now) = (submission.key(), self.now());
-        let (of, operation_id) = (key.clone(), submission.operation_id.clone());
-        let read = blocking(&self.store, move |store| {
-            let (current, has_changed) = current(store, &of, now)?;
-            let before = Before {
-                current,
-                used: store.operation(&of.tenant, &operation_id)?,
-                swept_until: store.swept_until()?,
-                active: store.active(&of.tenant)?,
-            };
-            Ok((before, has_changed))
-        });
-        let (before, has_changed) = read.await?;
-        if has_changed {
-            self.changes.announce(&key);
-        }
-        Ok(before)
-    }
-
-    /// Why a submission is refused whose operation has decided already.
-    async fn repeated(
-        &self,
-        submission: &Submission,
-        replaces: Option<&StoredRequest>,
-    ) -> Result<Error, Error> {
-        let again = self.current(&submission.key()).await?;
-        let is_unchanged =
-            again.map(|stored| stored.version) == replaces.map(|stored| stored.version);
-        Ok(if is_unchanged {
-            // The same submission once more, after another one has taken its request's place.
-            Error::RequestIdConflict
-        } else {
-            // The same call twice at once, and the other one was faster.
-            StoreError::Conflict.into()
-        })
-    }
-
     /// Counts a decision that is stored, and has a shadow look at it if there is one.
     fn count(&self, tenant: &TenantName, decided: &Decided, shadow: Option<&Shadow>) {
         let outcome = KeyValue::new("decision", decided.state().as_str());
@@ -343,16 +212,6 @@ impl PolicyEngine {
         if let Some(shadow) = shadow {
             self.shadowing.look(tenant, &decided.decision.id, shadow);
         }
-    }
-
-    /// Refuses a request that may have been decided and forgotten, so that none is decided twice.
-    fn check_age(&self, request: &ReadRequest, forgotten: UnixTime) -> Result<(), Error> {
-        let created_at = request.request.created_at.instant();
-        if created_at.plus_seconds(self.retention_seconds) <= forgotten {
-            let refusal = Refusal::from(Code::RequestTooOld);
-            return Err(Error::document("request")(InvalidBytes::Refused(refusal)));
-        }
-        Ok(())
     }
 
     /// A request as it is stored; what has run out is first stored as expired.
@@ -514,24 +373,5 @@ impl PolicyEngine {
 
     pub(crate) fn now(&self) -> UnixTime {
         UnixTime::from_milliseconds(self.clock.now_unix_ms())
-    }
-}
-
-impl Submission {
-    fn key(&self) -> RequestKey {
-        RequestKey {
-            tenant: self.tenant.clone(),
-            principal: self.facts.principal.clone(),
-            id: self.request.request.id.clone(),
-        }
-    }
-
-    /// What its operation id is used for.
-    fn content(&self) -> Digest {
-        Digest::of_json(&json!([
-            Operation::Decide.as_str(),
-            self.facts.principal.as_str(),
-            self.request.digest().to_string(),
-        ]))
     }
 }

@@ -1,5 +1,7 @@
 //! Snapshot, requests and receipts, a fresh one for each number.
 
+use std::sync::LazyLock;
+
 use cl_host::clock::{Clock, SystemClock};
 use cl_model::canonical;
 use cl_model::time::UnixTime;
@@ -26,8 +28,11 @@ pub(crate) fn bytes(value: &Value) -> Vec<u8> {
     canonical::to_text(value).into_bytes()
 }
 
+/// An operation id made when this process first asked for one, different for each number.
 pub(crate) fn operation(number: u64) -> String {
-    format!("urn:cl:operation:01890000-0000-7000-8000-{number:012x}")
+    static MADE_AT: LazyLock<String> = LazyLock::new(|| format!("{:012x}", now().milliseconds()));
+    let (high, low) = MADE_AT.split_at(8);
+    format!("urn:cl:operation:{high}-{low}-7000-8000-{number:012x}")
 }
 
 /// A receipt of a decision, as the policy engine sends it.

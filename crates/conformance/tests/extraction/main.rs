@@ -182,6 +182,9 @@ fn no_answer_depends_on_the_zone_of_the_machine() {
 #[test]
 fn labels_name_published_predicates() {
     let vocabulary = cl_model::vocabulary::Vocabulary::published().unwrap();
-    let published: Vec<_> = vocabulary.iter().map(|it| it.predicate.as_str()).collect();
-    assert_eq!(published, LABELS.map(|(predicate, _)| predicate));
+    // Calendars alone say these; no rule reads them out of words.
+    let of_calendars = ["meeting_organizer", "meeting_time"];
+    let published = vocabulary.iter().map(|it| it.predicate.as_str());
+    let read: Vec<_> = published.filter(|it| !of_calendars.contains(it)).collect();
+    assert_eq!(read, LABELS.map(|(predicate, _)| predicate));
 }
