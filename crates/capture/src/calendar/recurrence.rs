@@ -55,18 +55,18 @@ impl Rule {
                 "UNTIL" => rule.until = Some(until(value)?),
                 "FREQ" => {
                     rule.frequency = value.to_ascii_uppercase();
-                    rule.add(&name, value);
+                    rule.add(&name, value)?;
                 }
                 "INTERVAL" => {
                     let interval: u16 = value.parse().ok().filter(|it| *it > 0)?;
                     rule.has_interval = interval != 1;
-                    rule.add(&name, value);
+                    rule.add(&name, value)?;
                 }
                 "BYMONTH" | "BYDAY" | "BYMONTHDAY" | "BYYEARDAY" | "BYWEEKNO" | "BYSETPOS"
                 | "WKST" => {
                     has_months |= name == "BYMONTH";
                     has_days |= name == "BYDAY" || name == "BYMONTHDAY";
-                    rule.add(&name, value);
+                    rule.add(&name, value)?;
                 }
                 _ => return None,
             }
@@ -77,14 +77,19 @@ impl Rule {
             .then_some(rule)
     }
 
-    fn add(&mut self, name: &str, value: &str) {
+    /// Adds a part; none if it has characters that no rule has. The expander is never given others.
+    fn add(&mut self, name: &str, value: &str) -> Option<()> {
         if !self.parts.is_empty() {
             self.parts.push(';');
         }
-        let plain = value.chars().filter(|it| !it.is_whitespace());
         self.parts.push_str(name);
         self.parts.push('=');
-        self.parts.extend(plain.map(|it| it.to_ascii_uppercase()));
+        for character in value.chars().filter(|it| !it.is_whitespace()) {
+            let is_plain = character.is_ascii_alphanumeric() || "+-,".contains(character);
+            self.parts
+                .push(is_plain.then(|| character.to_ascii_uppercase())?);
+        }
+        Some(())
     }
 
     /// The first occurrences from `start` on to `end`, `start` always among them; at most `max`.
@@ -191,6 +196,9 @@ mod tests {
             "FREQ=WEEKLY;COUNT",
             "FREQ=WEEKLY;BYEASTER=1",
             "FREQ=WEEKLY;RSCALE=HEBREW",
+            "FREQ=WEEKLY;BYDAY=-1SUÿþ",
+            "FREQ=DAİLY",
+            "FREQ=DAILY\nRRULE:FREQ=DAILY",
         ] {
             assert!(Rule::parse(rule).is_none(), "{rule}");
         }
