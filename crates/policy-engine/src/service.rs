@@ -112,6 +112,20 @@ impl RequestStatus {
     }
 }
 
+/// Tries a call again while somebody else is first.
+async fn retried<T, F>(mut attempt: impl FnMut() -> F) -> Result<T, Error>
+where
+    F: Future<Output = Result<T, Error>>,
+{
+    for _ in 0..ATTEMPTS {
+        match attempt().await {
+            Err(Error::Store(StoreError::Conflict)) => {}
+            result => return result,
+        }
+    }
+    Err(Error::InProgress)
+}
+
 /// A request as it is stored, and whether that changed: what has run out is first stored as expired.
 fn current(
     store: &dyn Store,
@@ -194,15 +208,9 @@ impl PolicyEngine {
 
     /// Returns where a request stands.
     pub(crate) async fn request(&self, key: &RequestKey) -> Result<RequestStatus, Error> {
-        for _ in 0..ATTEMPTS {
-            match self.current(key).await {
-                Err(Error::Store(StoreError::Conflict)) => {}
-                Err(error) => return Err(error),
-                Ok(None) => return Err(Error::RequestNotFound),
-                Ok(Some(stored)) => return self.answer(key, stored).await,
-            }
-        }
-        Err(Error::InProgress)
+        let stored = retried(|| self.current(key)).await?;
+        let stored = stored.ok_or(Error::RequestNotFound)?;
+        self.answer(key, stored).await
     }
 
     /// Counts a decision that is stored, and has a shadow look at it if there is one.

@@ -5,7 +5,7 @@ use cl_model::policy::SnapshotSignature;
 use cl_model::time::UnixTime;
 use serde_json::json;
 
-use super::{ATTEMPTS, PolicyEngine};
+use super::{PolicyEngine, retried};
 use crate::core::answer::Approved;
 use crate::core::evaluation::Inputs;
 use crate::core::evidence::{Evidence, Operation};
@@ -48,13 +48,7 @@ impl PolicyEngine {
         if let Some(signers) = &self.signers {
             signers.check_new(&read.bytes, signature, self.now())?;
         }
-        for _ in 0..ATTEMPTS {
-            match self.try_put(tenant, read, signature, operation_id).await {
-                Err(Error::Store(StoreError::Conflict)) => {}
-                result => return result,
-            }
-        }
-        Err(Error::InProgress)
+        retried(|| self.try_put(tenant, read, signature, operation_id)).await
     }
 
     async fn try_put(
@@ -192,14 +186,7 @@ impl PolicyEngine {
         expected: Option<Digest>,
         operation_id: &OperationId,
     ) -> Result<SnapshotStatus, Error> {
-        for _ in 0..ATTEMPTS {
-            let attempt = self.try_activate(tenant, digest, expected, operation_id);
-            match attempt.await {
-                Err(Error::Store(StoreError::Conflict)) => {}
-                result => return result,
-            }
-        }
-        Err(Error::InProgress)
+        retried(|| self.try_activate(tenant, digest, expected, operation_id)).await
     }
 
     async fn try_activate(

@@ -4,7 +4,7 @@ use cl_model::digest::Digest;
 use cl_model::scalar::{Name, Reference};
 use serde_json::{Value, json};
 
-use super::{ATTEMPTS, PolicyEngine};
+use super::{PolicyEngine, retried};
 use crate::core::concealed::concealed;
 use crate::core::evidence::{Evidence, Operation};
 use crate::core::operation::{OperationId, TenantName};
@@ -37,14 +37,7 @@ impl PolicyEngine {
         state: &Name,
         operation_id: &OperationId,
     ) -> Result<Option<Anomaly>, Error> {
-        for _ in 0..ATTEMPTS {
-            let attempt = self.try_set_anomaly(tenant, requester, state, operation_id);
-            match attempt.await {
-                Err(Error::Store(StoreError::Conflict)) => {}
-                result => return result,
-            }
-        }
-        Err(Error::InProgress)
+        retried(|| self.try_set_anomaly(tenant, requester, state, operation_id)).await
     }
 
     async fn try_set_anomaly(
@@ -93,14 +86,7 @@ impl PolicyEngine {
         requester: &Reference,
         operation_id: &OperationId,
     ) -> Result<(), Error> {
-        for _ in 0..ATTEMPTS {
-            let attempt = self.try_clear_anomaly(tenant, requester, operation_id);
-            match attempt.await {
-                Err(Error::Store(StoreError::Conflict)) => {}
-                result => return result,
-            }
-        }
-        Err(Error::InProgress)
+        retried(|| self.try_clear_anomaly(tenant, requester, operation_id)).await
     }
 
     async fn try_clear_anomaly(

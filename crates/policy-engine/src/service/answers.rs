@@ -9,7 +9,7 @@ use serde_json::json;
 use super::deciding::{ActiveSnapshot, Deciding};
 use super::reading::{ItemState, Shown};
 use super::sign_in::Person;
-use super::{ATTEMPTS, PolicyEngine, RequestStatus};
+use super::{PolicyEngine, RequestStatus, retried};
 use crate::core::answer::{Approved, Unfit};
 use crate::core::challenge::CeremonyId;
 use crate::core::evidence::{Evidence, Operation};
@@ -45,17 +45,12 @@ impl PolicyEngine {
         person: &Person,
         given: &GivenAnswer,
     ) -> Result<RequestStatus, Error> {
-        for _ in 0..ATTEMPTS {
-            match self.try_answer(person, given).await {
-                Err(Error::Store(StoreError::Conflict)) => {}
-                Ok(status) if status.awaits_bundle => {
-                    let key = self.answered_key(person, given).await?;
-                    return self.with_bundle(&key, given.deadline).await;
-                }
-                result => return result,
-            }
+        let status = retried(|| self.try_answer(person, given)).await?;
+        if status.awaits_bundle {
+            let key = self.answered_key(person, given).await?;
+            return self.with_bundle(&key, given.deadline).await;
         }
-        Err(Error::InProgress)
+        Ok(status)
     }
 
     async fn try_answer(

@@ -6,7 +6,7 @@ use cl_model::passkey::CoseKey;
 use cl_model::urn::CredentialId;
 use serde_json::json;
 
-use super::{ATTEMPTS, PolicyEngine};
+use super::{PolicyEngine, retried};
 use crate::core::answer::Unfit;
 use crate::core::evidence::Operation;
 use crate::core::operation::{OperationId, TenantName};
@@ -76,14 +76,7 @@ impl PolicyEngine {
         state: CredentialState,
         operation_id: &OperationId,
     ) -> Result<Credential, Error> {
-        for _ in 0..ATTEMPTS {
-            let attempt = self.try_turn(tenant, reference, operation, state, operation_id);
-            match attempt.await {
-                Err(Error::Store(StoreError::Conflict)) => {}
-                result => return result,
-            }
-        }
-        Err(Error::InProgress)
+        retried(|| self.try_turn(tenant, reference, operation, state, operation_id)).await
     }
 
     async fn try_turn(

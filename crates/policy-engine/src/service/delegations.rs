@@ -8,7 +8,7 @@ use cl_model::scalar::Reference;
 use cl_model::urn::Alias;
 use serde_json::{Value, json};
 
-use super::{ATTEMPTS, PolicyEngine};
+use super::{PolicyEngine, retried};
 use crate::core::concealed::concealed;
 use crate::core::evidence::{Evidence, Operation};
 use crate::core::operation::{OperationId, TenantName};
@@ -72,13 +72,7 @@ impl PolicyEngine {
         new: &NewDelegation,
         operation_id: &OperationId,
     ) -> Result<Option<Delegation>, Error> {
-        for _ in 0..ATTEMPTS {
-            match self.try_delegate(tenant, new, operation_id).await {
-                Err(Error::Store(StoreError::Conflict)) => {}
-                result => return result,
-            }
-        }
-        Err(Error::InProgress)
+        retried(|| self.try_delegate(tenant, new, operation_id)).await
     }
 
     async fn try_delegate(
@@ -130,14 +124,7 @@ impl PolicyEngine {
         delegate: &Reference,
         operation_id: &OperationId,
     ) -> Result<(), Error> {
-        for _ in 0..ATTEMPTS {
-            let attempt = self.try_revoke_delegation(tenant, subject, delegate, operation_id);
-            match attempt.await {
-                Err(Error::Store(StoreError::Conflict)) => {}
-                result => return result,
-            }
-        }
-        Err(Error::InProgress)
+        retried(|| self.try_revoke_delegation(tenant, subject, delegate, operation_id)).await
     }
 
     async fn try_revoke_delegation(

@@ -13,12 +13,12 @@ use data_encoding::BASE64URL_NOPAD;
 use super::answers::check_waits_unfit;
 use super::reading::{ItemState, Shown};
 use super::sign_in::{MAX_TOLD, OpenCeremony, Person};
-use super::{ATTEMPTS, PolicyEngine};
+use super::{PolicyEngine, retried};
 use crate::core::answer::Unfit;
 use crate::core::challenge::CeremonyId;
 use crate::error::Error;
 use crate::store::people::{CredentialState, OpenedAnswer};
-use crate::store::{StoreError, blocking};
+use crate::store::blocking;
 
 /// The gated scope, as a person answers it.
 pub(crate) struct AnsweredScope {
@@ -44,14 +44,7 @@ impl PolicyEngine {
         item_digest: Digest,
         scope: &AnsweredScope,
     ) -> Result<OpenAnswer, Error> {
-        for _ in 0..ATTEMPTS {
-            let attempt = self.try_begin(person, approval, item_digest, scope);
-            match attempt.await {
-                Err(Error::Store(StoreError::Conflict)) => {}
-                result => return result,
-            }
-        }
-        Err(Error::InProgress)
+        retried(|| self.try_begin(person, approval, item_digest, scope)).await
     }
 
     async fn try_begin(

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::reading::{ShownDecision, reread};
 use super::sign_in::Person;
-use super::{ATTEMPTS, PolicyEngine};
+use super::{PolicyEngine, retried};
 use crate::core::evidence::{Evidence, Operation};
 use crate::core::grant::SubjectNames;
 use crate::core::item::subjects_of;
@@ -25,13 +25,7 @@ impl PolicyEngine {
         decision: &DecisionId,
         operation_id: &OperationId,
     ) -> Result<(), Error> {
-        for _ in 0..ATTEMPTS {
-            match self.try_revoke(person, decision, operation_id).await {
-                Err(Error::Store(StoreError::Conflict)) => {}
-                result => return result,
-            }
-        }
-        Err(Error::InProgress)
+        retried(|| self.try_revoke(person, decision, operation_id)).await
     }
 
     async fn try_revoke(

@@ -5,7 +5,7 @@ use cl_model::time::UnixTime;
 use cl_model::urn::DecisionId;
 use serde_json::json;
 
-use super::{ATTEMPTS, PolicyEngine};
+use super::{PolicyEngine, retried};
 use crate::core::difference::Difference;
 use crate::core::evidence::Operation;
 use crate::core::operation::{OperationId, TenantName};
@@ -35,14 +35,8 @@ impl PolicyEngine {
         digest: Digest,
         operation_id: &OperationId,
     ) -> Result<Option<ShadowStatus>, Error> {
-        for _ in 0..ATTEMPTS {
-            match self.try_set_shadow(tenant, digest, operation_id).await {
-                Err(Error::Store(StoreError::Conflict)) => {}
-                Err(error) => return Err(error),
-                Ok(()) => return self.shadow_status(tenant).await,
-            }
-        }
-        Err(Error::InProgress)
+        retried(|| self.try_set_shadow(tenant, digest, operation_id)).await?;
+        self.shadow_status(tenant).await
     }
 
     async fn try_set_shadow(
@@ -89,13 +83,7 @@ impl PolicyEngine {
         tenant: &TenantName,
         operation_id: &OperationId,
     ) -> Result<(), Error> {
-        for _ in 0..ATTEMPTS {
-            match self.try_clear_shadow(tenant, operation_id).await {
-                Err(Error::Store(StoreError::Conflict)) => {}
-                result => return result,
-            }
-        }
-        Err(Error::InProgress)
+        retried(|| self.try_clear_shadow(tenant, operation_id)).await
     }
 
     async fn try_clear_shadow(

@@ -5,7 +5,7 @@ use cl_model::passkey::{Assertion, CoseKey, Expected, next_counter};
 use cl_model::scalar::Reference;
 use cl_model::time::UnixTime;
 
-use super::{ATTEMPTS, PolicyEngine};
+use super::{PolicyEngine, retried};
 use crate::core::answer::Unfit;
 use crate::core::challenge::{CeremonyId, Challenge, Purpose};
 use crate::core::evidence::{Evidence, Operation};
@@ -129,13 +129,7 @@ impl PolicyEngine {
         id: CeremonyId,
         assertion: &Assertion,
     ) -> Result<SignedIn, Error> {
-        for _ in 0..ATTEMPTS {
-            match self.try_sign_in(id, assertion).await {
-                Err(Error::Store(StoreError::Conflict)) => {}
-                result => return result,
-            }
-        }
-        Err(Error::InProgress)
+        retried(|| self.try_sign_in(id, assertion)).await
     }
 
     async fn try_sign_in(&self, id: CeremonyId, assertion: &Assertion) -> Result<SignedIn, Error> {

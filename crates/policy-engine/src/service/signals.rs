@@ -2,6 +2,7 @@
 //! operator has set for it.
 
 use cl_model::object::ContextRequest;
+use cl_model::time::UnixTime;
 use tokio::sync::MutexGuard;
 
 use super::deciding::ActiveSnapshot;
@@ -41,6 +42,7 @@ impl PolicyEngine {
         &self,
         submission: &Submission,
         active: &ActiveSnapshot,
+        swept_until: Option<UnixTime>,
     ) -> Result<Told, Error> {
         let (tenant, facts) = (&submission.tenant, &submission.facts);
         let request = &submission.request.request;
@@ -49,7 +51,7 @@ impl PolicyEngine {
             Vec::new()
         } else {
             // A window that was forgotten already, by a clock that has stepped back since, is over.
-            let now = self.forgotten_until().await?;
+            let now = self.forgotten(swept_until);
             counters(snapshot, &facts.principal, request, now)
         };
         self.told(tenant, facts, request, counters).await

@@ -7,7 +7,7 @@ use cl_model::time::UnixTime;
 use serde_json::json;
 
 use super::deciding::Deciding;
-use super::{ATTEMPTS, PolicyEngine, RequestStatus, current};
+use super::{PolicyEngine, RequestStatus, current, retried};
 use crate::core::evidence::Operation;
 use crate::core::facts::Facts;
 use crate::core::operation::{OperationId, TenantName};
@@ -56,17 +56,12 @@ struct Before {
 impl PolicyEngine {
     /// Decides a request, or returns where it stands.
     pub(crate) async fn submit(&self, submission: &Submission) -> Result<RequestStatus, Error> {
-        for _ in 0..ATTEMPTS {
-            match self.try_submit(submission).await {
-                Err(Error::Store(StoreError::Conflict)) => {}
-                Ok(status) if status.awaits_bundle => {
-                    let key = submission.key();
-                    return self.with_bundle(&key, submission.deadline).await;
-                }
-                result => return result,
-            }
+        let status = retried(|| self.try_submit(submission)).await?;
+        if status.awaits_bundle {
+            let key = submission.key();
+            return self.with_bundle(&key, submission.deadline).await;
         }
-        Err(Error::InProgress)
+        Ok(status)
     }
 
     async fn try_submit(&self, submission: &Submission) -> Result<RequestStatus, Error> {
@@ -91,7 +86,9 @@ impl PolicyEngine {
         self.preflight(&submission.tenant, Operation::Decide)
             .await?;
         let turn = self.turn(submission, &active).await;
-        let told = self.told_anew(submission, &active).await?;
+        let told = self
+            .told_anew(submission, &active, before.swept_until)
+            .await?;
         let deciding = Deciding {
             told: &told,
             key,
