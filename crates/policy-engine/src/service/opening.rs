@@ -17,8 +17,8 @@ use super::{PolicyEngine, retried};
 use crate::core::answer::Unfit;
 use crate::core::challenge::CeremonyId;
 use crate::error::Error;
-use crate::store::people::{CredentialState, OpenedAnswer};
 use crate::store::blocking;
+use crate::store::people::{CredentialState, OpenedAnswer};
 
 /// The gated scope, as a person answers it.
 pub(crate) struct AnsweredScope {
