@@ -18,6 +18,7 @@ use crate::core::ledger::{Base, Ledger};
 use crate::core::routing::Tenant;
 use crate::core::trees::{Proofs, Tree};
 use crate::error::Error;
+use crate::proven::Proven;
 use crate::store::{NotCommitted, Store};
 
 /// How many commands may wait.
@@ -33,12 +34,23 @@ const ATTEMPTS: usize = 8;
 type Reply = oneshot::Sender<Result<Answer, Error>>;
 
 /// Where commands are handed in. Clones share the queue.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Commits {
     queue: mpsc::Sender<(Command, Reply)>,
+    writer: Arc<Writer>,
 }
 
 impl Commits {
+    /// Whether a receipt of this tenant would be taken: one was a moment ago, or else something is
+    /// written to see.
+    pub async fn check(&self, tenant: Tenant) -> Result<(), Error> {
+        let is_taking = !self.queue.is_closed() && self.queue.capacity() > 0;
+        if is_taking && self.writer.proven.has(&tenant, self.writer.now_ms()) {
+            return Ok(());
+        }
+        self.submit(Command::Probe(tenant)).await.map(|_| ())
+    }
+
     /// Waits until the command's effect is durable, or it is refused.
     pub async fn submit(&self, command: Command) -> Result<Answer, Error> {
         let (reply, answer) = oneshot::channel();
@@ -71,6 +83,8 @@ pub struct Writer {
     pub clock: Arc<dyn Clock>,
     /// Commit ids.
     pub ids: Arc<dyn Ids>,
+    /// What was written a moment ago.
+    pub proven: Proven,
     /// What operators watch.
     pub metrics: Metrics,
 }
@@ -110,12 +124,17 @@ impl Committer {
     /// A committer and its queue.
     pub fn new(writer: Writer, sweep_interval: Duration) -> (Self, Commits) {
         let (sender, queue) = mpsc::channel(MAX_WAITING);
+        let writer = Arc::new(writer);
+        let commits = Commits {
+            queue: sender,
+            writer: Arc::clone(&writer),
+        };
         let committer = Self {
-            writer: Arc::new(writer),
+            writer,
             queue,
             sweep_interval,
         };
-        (committer, Commits { queue: sender })
+        (committer, commits)
     }
 
     /// Commits until the end is asked for, and then what still waits.
@@ -149,6 +168,10 @@ impl Committer {
             // Whether the group is durable is not known, so nobody may be told that it is.
             vec![Err(Error::Internal("the committer panicked")); count]
         });
+        let is_fault = |answer: &Result<_, Error>| answer.as_ref().is_err_and(Error::is_fault);
+        if answers.iter().any(is_fault) {
+            self.writer.proven.forget();
+        }
         for (reply, answer) in replies.into_iter().zip(answers) {
             // A caller that has gone finds out by repeating the call.
             let _gone = reply.send(answer);
@@ -220,7 +243,11 @@ impl Writer {
                 let covered = self.covered(&tenant, tree);
                 (tenant, covered)
             });
-            return Ok(self.answer(outcomes, &grown.collect()));
+            let grown: BTreeMap<_, _> = grown.collect();
+            if grown.values().all(Result::is_ok) {
+                self.proven.note(grown.keys(), self.now_ms());
+            }
+            return Ok(self.answer(outcomes, &grown));
         }
         Err(Error::Busy)
     }
@@ -348,6 +375,7 @@ mod tests {
             }),
             clock,
             ids,
+            proven: Proven::default(),
             metrics: Metrics::new(&opentelemetry::global::meter("test")),
         }
     }

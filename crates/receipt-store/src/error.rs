@@ -109,6 +109,18 @@ impl Error {
         }
     }
 
+    /// Whether the store, and not the call, is the cause.
+    pub(crate) const fn is_fault(&self) -> bool {
+        matches!(
+            self,
+            Self::Unavailable(_)
+                | Self::Unpinned(_)
+                | Self::Uncosigned(_)
+                | Self::Corrupt(_)
+                | Self::Internal(_)
+        )
+    }
+
     /// A malformed field.
     pub fn field(field: impl Into<FieldPath>, description: &'static str) -> Self {
         Self::Field {

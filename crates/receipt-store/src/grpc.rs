@@ -86,8 +86,8 @@ impl ReceiptService for Service {
         request: Request<PreflightRequest>,
     ) -> Result<Response<PreflightResponse>, Status> {
         let writer = caller(&request)?;
-        let probe = request::preflight(request.get_ref(), &writer, &self.rules)?;
-        self.commits.submit(probe).await?;
+        let tenant = request::preflight(request.get_ref(), &writer, &self.rules)?;
+        self.commits.check(tenant).await?;
         Ok(Response::new(PreflightResponse { ok: true }))
     }
 

@@ -63,6 +63,7 @@ pub mod http;
 pub mod keyfiles;
 pub mod page_token;
 pub mod pin;
+pub mod proven;
 pub mod reader;
 pub mod readers;
 mod retention;
@@ -96,6 +97,7 @@ use crate::error::Error;
 use crate::grpc::Service;
 use crate::page_token::PageTokens;
 use crate::pin::Pin;
+use crate::proven::Proven;
 use crate::reader::Reader;
 use crate::readers::ReadersFile;
 use crate::retention::Sweep;
@@ -219,6 +221,7 @@ pub fn start(deps: Deps) -> Result<Service, BuildError> {
         rules: Arc::clone(&rules),
         clock: deps.clock,
         ids: Arc::clone(&deps.ids),
+        proven: Proven::default(),
         metrics: Metrics::new(&deps.meter),
     };
     let (committer, commits) = Committer::new(writer, deps.sweep_interval);

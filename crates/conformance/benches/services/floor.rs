@@ -1,5 +1,7 @@
 //! The primitives that operations are compared with, and engines that count and delay.
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -292,5 +294,30 @@ impl Plain {
             let written = tokio::task::spawn_blocking(move || engine.apply(batch));
             written.await.expect("no panic").expect("written");
         }
+    }
+}
+
+/// A file whose bytes are overwritten where they are.
+#[derive(Clone)]
+pub(crate) struct Overwritten(Arc<File>);
+
+impl Overwritten {
+    const BYTES: [u8; 4096] = [7; 4096];
+
+    pub(crate) fn create(path: &Path) -> Self {
+        let file = File::create(path).expect("a file");
+        file.write_all_at(&Self::BYTES, 0).expect("written");
+        file.sync_all().expect("on the disk");
+        Self(Arc::new(file))
+    }
+
+    /// One overwriting with its sync, which may block its thread.
+    pub(crate) async fn write(&self) {
+        let file = Arc::clone(&self.0);
+        let written = tokio::task::spawn_blocking(move || {
+            file.write_all_at(&Self::BYTES, 0)?;
+            file.sync_data()
+        });
+        written.await.expect("no panic").expect("written");
     }
 }

@@ -188,7 +188,7 @@ impl PolicyEngine {
         let recorded = self.recorded(&pending).await?;
         let request = reread(recorded.request.clone())?;
         let (tenant, facts) = (&pending.key.tenant, &recorded.facts);
-        let told = self.told(tenant, facts, &request.request, Vec::new());
+        let told = self.told(tenant, facts, &request.request);
         let told = told.await?;
         let item = Item::read(
             &pending.reference,

@@ -2,6 +2,7 @@
 //! operator has set for it.
 
 use cl_model::object::ContextRequest;
+use cl_model::scalar::Reference;
 use cl_model::time::UnixTime;
 use tokio::sync::MutexGuard;
 
@@ -12,7 +13,8 @@ use crate::core::operation::TenantName;
 use crate::core::rates::{Counter, counters};
 use crate::core::signals::Signals;
 use crate::error::Error;
-use crate::store::settings::Shadow;
+use crate::store::people::Stored;
+use crate::store::settings::{Anomaly, Delegation, Shadow};
 use crate::store::{Counted, Heard, Store, StoreError, blocking};
 
 /// The signals of a decision, and what they were read from.
@@ -42,55 +44,77 @@ impl PolicyEngine {
         &self,
         submission: &Submission,
         active: &ActiveSnapshot,
+        settings: Settings,
         swept_until: Option<UnixTime>,
     ) -> Result<Told, Error> {
-        let (tenant, facts) = (&submission.tenant, &submission.facts);
+        let (tenant, facts) = (submission.tenant.clone(), &submission.facts);
         let request = &submission.request.request;
         let snapshot = &active.read.snapshot;
-        let counters = if snapshot.rates().is_empty() {
-            Vec::new()
-        } else {
-            // A window that was forgotten already, by a clock that has stepped back since, is over.
-            let now = self.forgotten(swept_until);
-            counters(snapshot, &facts.principal, request, now)
-        };
-        self.told(tenant, facts, request, counters).await
+        if snapshot.rates().is_empty() {
+            return Ok(settings.told(request, Vec::new()));
+        }
+        // A window that was forgotten already, by a clock that has stepped back since, is over.
+        let now = self.forgotten(swept_until);
+        let counters = counters(snapshot, &facts.principal, request, now);
+        let read = blocking(&self.store, move |store| counted(store, &tenant, &counters));
+        Ok(settings.told(request, read.await?))
     }
 
-    /// What a decision is told about a requester and its request, and what these counters have counted.
+    /// What a decision is told about a requester and its request, where nothing is counted.
     pub(super) async fn told(
         &self,
         tenant: &TenantName,
         facts: &Facts,
         request: &ContextRequest,
-        counters: Vec<Counter>,
     ) -> Result<Told, Error> {
         let (tenant, requester) = (tenant.clone(), facts.principal.clone());
         let subject = request.subject_ref.clone();
         let read = blocking(&self.store, move |store| {
-            let anomaly = store.anomaly(&tenant, &requester)?;
-            let counts = counted(store, &tenant, &counters)?;
-            let delegation = store.delegation(&tenant, &subject, &requester)?;
-            Ok((anomaly, counts, delegation, store.shadow(&tenant)?))
+            Settings::read(store, &tenant, &requester, &subject)
         });
-        let (anomaly, counts, delegation, shadow) = read.await?;
-        let version = delegation.as_ref().map(|read| read.version);
-        let delegation = delegation.map(|read| read.value);
+        Ok(read.await?.told(request, Vec::new()))
+    }
+}
+
+/// What operators have set that decisions are told of.
+pub(super) struct Settings {
+    anomaly: Option<Stored<Anomaly>>,
+    delegation: Option<Stored<Delegation>>,
+    shadow: Option<Stored<Shadow>>,
+}
+
+impl Settings {
+    pub(super) fn read(
+        store: &dyn Store,
+        tenant: &TenantName,
+        requester: &Reference,
+        subject: &Reference,
+    ) -> Result<Self, StoreError> {
+        Ok(Self {
+            anomaly: store.anomaly(tenant, requester)?,
+            delegation: store.delegation(tenant, subject, requester)?,
+            shadow: store.shadow(tenant)?,
+        })
+    }
+
+    fn told(self, request: &ContextRequest, counts: Vec<Counted>) -> Told {
+        let version = self.delegation.as_ref().map(|read| read.version);
+        let delegation = self.delegation.map(|read| read.value);
         // For another purpose it is none.
         let delegation = delegation.filter(|it| it.purposes.contains(&request.purpose_code));
-        Ok(Told {
-            heard: Heard {
-                counts: counts.clone(),
-                anomaly: anomaly.as_ref().map(|read| read.version),
-                delegation: version,
-            },
+        Told {
             signals: Signals {
                 counted: counts.iter().map(|it| it.count).collect(),
-                anomaly: anomaly.map(|read| read.value.state),
+                anomaly: self.anomaly.as_ref().map(|read| read.value.state.clone()),
                 delegated: delegation.map(|delegation| delegation.delegated),
             },
-            shadow: shadow.map(|read| read.value),
-        })
+            heard: Heard {
+                counts,
+                anomaly: self.anomaly.map(|read| read.version),
+                delegation: version,
+            },
+            shadow: self.shadow.map(|read| read.value),
+        }
     }
 }
 
@@ -100,9 +124,6 @@ fn counted(
     tenant: &TenantName,
     counters: &[Counter],
 ) -> Result<Vec<Counted>, StoreError> {
-    if counters.is_empty() {
-        return Ok(Vec::new());
-    }
     let counts = store.counted(tenant, counters)?;
     // Looked at once they were read: what was forgotten since is covered too.
     let swept = store.swept_until()?;

@@ -7,6 +7,7 @@ use cl_model::time::UnixTime;
 use serde_json::json;
 
 use super::deciding::Deciding;
+use super::signals::Settings;
 use super::{PolicyEngine, RequestStatus, current, retried};
 use crate::core::evidence::Operation;
 use crate::core::facts::Facts;
@@ -51,6 +52,7 @@ struct Before {
     used: Option<Digest>,
     swept_until: Option<UnixTime>,
     active: Option<Active>,
+    settings: Settings,
 }
 
 impl PolicyEngine {
@@ -87,7 +89,7 @@ impl PolicyEngine {
             .await?;
         let turn = self.turn(submission, &active).await;
         let told = self
-            .told_anew(submission, &active, before.swept_until)
+            .told_anew(submission, &active, before.settings, before.swept_until)
             .await?;
         let deciding = Deciding {
             told: &told,
@@ -127,6 +129,7 @@ impl PolicyEngine {
     async fn before(&self, submission: &Submission) -> Result<Before, Error> {
         let (key, now) = (submission.key(), self.now());
         let (of, operation_id) = (key.clone(), submission.operation_id.clone());
+        let subject = submission.request.request.subject_ref.clone();
         let read = blocking(&self.store, move |store| {
             let (current, has_changed) = current(store, &of, now)?;
             let before = Before {
@@ -134,6 +137,7 @@ impl PolicyEngine {
                 used: store.operation(&of.tenant, &operation_id)?,
                 swept_until: store.swept_until()?,
                 active: store.active(&of.tenant)?,
+                settings: Settings::read(store, &of.tenant, &of.principal, &subject)?,
             };
             Ok((before, has_changed))
         });

@@ -4,22 +4,17 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::cedar::in_cedar;
 use crate::documents::{TENANT, operation, request, snapshot};
 use crate::requests::replay;
-use crate::support::{Running, World, decision};
+use crate::support::{Running, World, asked_rounds, decision};
 
 const ACTIVATIONS: usize = 50;
 const WORKERS: u32 = 8;
-
-fn decisions(usual: u32) -> u32 {
-    #[expect(clippy::disallowed_methods, reason = "a test has no other settings")]
-    let text = std::env::var("CL_ROUNDS");
-    text.map_or(usual, |text| text.parse().expect("a number"))
-}
 
 /// Snapshots of both forms, one after the other.
 fn version(number: usize) -> Value {
@@ -67,7 +62,7 @@ async fn no_decision_is_older_than_an_activation_that_had_returned() {
         .activate(TENANT, &digests[0], None, 1_000)
         .await
         .unwrap();
-    let last = decisions(1_000);
+    let last = asked_rounds().unwrap_or(1_000);
     let next = Arc::new(AtomicU32::new(0));
     let active = Arc::new(AtomicUsize::new(0));
     let workers: Vec<_> = (0..WORKERS)
@@ -86,7 +81,7 @@ async fn no_decision_is_older_than_an_activation_that_had_returned() {
         // Spread over the decisions, whatever a decision costs.
         let due = last / steps * u32::try_from(number).unwrap();
         while next.load(Ordering::SeqCst) < due {
-            tokio::task::yield_now().await;
+            tokio::time::sleep(Duration::from_millis(1)).await;
         }
         let expected = Some(digests[number - 1].as_str());
         let operation = 1_000 + u32::try_from(number).unwrap();
@@ -109,7 +104,7 @@ async fn recorded_decisions_replay_bit_for_bit() {
     let world = World::new().await;
     let running = Arc::new(world.start().await);
     running.activate_new(&in_cedar("v0"), None).await;
-    let last = decisions(200).min(1_000);
+    let last = asked_rounds().unwrap_or(200).min(1_000);
     let next = Arc::new(AtomicU32::new(0));
     let workers: Vec<_> = (0..WORKERS)
         .map(|_| {

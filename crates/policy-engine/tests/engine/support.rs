@@ -77,8 +77,17 @@ impl io::Write for Logs {
     }
 }
 
+/// How many rounds of a race there are, if somebody asks for more than a test has time for.
+pub(crate) fn asked_rounds() -> Option<u32> {
+    #[expect(clippy::disallowed_methods, reason = "a test has no other settings")]
+    let text = std::env::var("CL_ROUNDS");
+    text.ok().map(|text| text.parse().expect("a number"))
+}
+
 static SUBSCRIBED: LazyLock<()> = LazyLock::new(|| {
-    let (_telemetry, subscriber) = Telemetry::build(&config("trace"), || Logs).unwrap();
+    // Nobody could keep the traces of that many.
+    let filter = asked_rounds().map_or("trace", |_| "warn");
+    let (_telemetry, subscriber) = Telemetry::build(&config(filter), || Logs).unwrap();
     tracing::subscriber::set_global_default(subscriber).unwrap();
 });
 

@@ -39,7 +39,7 @@ pub(super) fn preflight(
     request: &PreflightRequest,
     writer: &SpiffeId,
     rules: &Rules,
-) -> Result<Command, Error> {
+) -> Result<Tenant, Error> {
     let tenant = tenant("tenant", &request.tenant)?;
     if !(1..=MAX_OPERATIONS).contains(&request.operations.len()) {
         return Err(Error::field("operations", "1 to 64 names"));
@@ -53,7 +53,7 @@ pub(super) fn preflight(
             return Err(Error::OperationNotAllowed);
         }
     }
-    Ok(Command::Probe(tenant))
+    Ok(tenant)
 }
 
 pub(super) fn append(

@@ -15,6 +15,7 @@ use cl_receipt_store::core::writers::Writers;
 use cl_receipt_store::cosigning::Cosigning;
 use cl_receipt_store::error::Error;
 use cl_receipt_store::open_store;
+use cl_receipt_store::proven::Proven;
 use serde_json::{Value, json};
 
 use crate::failpoints::MemoryPin;
@@ -47,6 +48,7 @@ impl Store {
             rules: Arc::new(rules(WRITERS)),
             clock: injected,
             ids,
+            proven: Proven::default(),
             metrics: Metrics::new(&telemetry().meter()),
         };
         Self {

@@ -313,3 +313,41 @@ async fn a_reader_brings_up_a_pin_that_stayed_behind() {
     assert_eq!(verified_entries(auditor).await, 2);
     assert_eq!(pinned(&world), 2);
 }
+
+#[tokio::test]
+async fn a_preflight_writes_only_where_nothing_was_written_a_moment_ago() {
+    let (world, store) = filled(1).await;
+    let writer = &mut world.client(store.addr, ENGINE);
+    writer.append(append(2)).await.unwrap();
+    world.points.plan(0, Action::Fail);
+    for _ in 0..3 {
+        preflight(writer).await.unwrap();
+    }
+    // The append of a moment ago proves nothing once one has failed.
+    assert_eq!(refusal(writer.append(append(3)).await), unavailable());
+    world.points.plan(0, Action::Fail);
+    assert_eq!(refusal(preflight(writer).await), unavailable());
+    preflight(writer).await.unwrap();
+
+    // Nor after a second.
+    writer.append(append(3)).await.unwrap();
+    world.clock.advance(1000);
+    world.points.plan(0, Action::Fail);
+    assert_eq!(refusal(preflight(writer).await), unavailable());
+    preflight(writer).await.unwrap();
+    // Nor when the clock was set back.
+    world.clock.advance(-1);
+    world.points.plan(0, Action::Fail);
+    assert_eq!(refusal(preflight(writer).await), unavailable());
+}
+
+#[tokio::test]
+async fn a_log_that_cannot_be_pinned_ends_what_another_one_proved() {
+    let (world, store) = filled(1).await;
+    let writer = &mut world.client(store.addr, ENGINE);
+    writer.append(append(2)).await.unwrap();
+    world.points.set_pins_down(true);
+    preflight(writer).await.unwrap();
+    assert_eq!(refusal(writer.append(append(3)).await), unavailable());
+    assert_eq!(refusal(preflight(writer).await), unavailable());
+}

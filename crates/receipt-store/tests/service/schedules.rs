@@ -17,6 +17,7 @@ use cl_receipt_store::cosigning::Cosigning;
 use cl_receipt_store::error::Error;
 use cl_receipt_store::open_store;
 use cl_receipt_store::pin::{NotAdvanced, Pin, PinFailed};
+use cl_receipt_store::proven::Proven;
 use cl_receipt_store::reader::Reader;
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::{Config, Runner, thread};
@@ -112,6 +113,7 @@ impl Disk {
             rules: Arc::clone(&self.rules),
             clock,
             ids,
+            proven: Proven::default(),
             metrics: self.metrics.clone(),
         }
     }

@@ -520,7 +520,9 @@ pub mod receipt_service_client {
             self.inner = self.inner.max_encoding_message_size(limit);
             self
         }
-        /// Says whether the store would take receipts of the caller's now. It reserves nothing.
+        /// Says whether the store would take receipts of the caller's now: because it took one of the tenant
+        /// less than a second ago and nothing has failed since, or because it could write something to see.
+        /// It reserves nothing.
         ///
         /// Callers: writers. Errors beside those of the file:
         ///
@@ -754,7 +756,9 @@ pub mod receipt_service_server {
     /// Generated trait containing gRPC methods that should be implemented for use with ReceiptServiceServer.
     #[async_trait]
     pub trait ReceiptService: std::marker::Send + std::marker::Sync + 'static {
-        /// Says whether the store would take receipts of the caller's now. It reserves nothing.
+        /// Says whether the store would take receipts of the caller's now: because it took one of the tenant
+        /// less than a second ago and nothing has failed since, or because it could write something to see.
+        /// It reserves nothing.
         ///
         /// Callers: writers. Errors beside those of the file:
         ///
