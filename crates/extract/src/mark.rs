@@ -31,7 +31,15 @@ marks! {
     JUNK = "mail.called_junk",
         "From the reader: a filter or a folder calls the message junk.";
     DRAFT = "mail.draft",
-        "From the reader: the message was never sent, or was thrown away.";
+        "From the reader: the message was never sent.";
+    THROWN_AWAY = "mail.thrown_away",
+        "From the reader: the message was thrown away.";
+    SEVERAL_AUTHORS = "author.several",
+        "From the reader: several authors stand in `From`.";
+    FAR_FROM_RECEIVED = "date.far_from_received",
+        "From the reader: the message was received on quite another day than it says.";
+    DATE_REPEATED = "header.date_repeated",
+        "From the reader: several dates stand in the header.";
     OVERRIDDEN = "text.direction_overridden",
         "From the reader: characters turn the text around, so that a reader sees other words.";
     CORRECTED = "statement.corrected",

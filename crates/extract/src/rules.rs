@@ -248,12 +248,22 @@ impl<'a> Reader<'a> {
             Phrase::Full(..) | Phrase::Numeric(_, _, Some(_))
         );
         let is_zone_unknown = is_relative && self.message.utc_offset_minutes.is_none();
+        let is_date_doubtful = |mark: &&'static str| self.message.marks.iter().any(|it| it == mark);
+        let date_doubts = [mark::FAR_FROM_RECEIVED, mark::DATE_REPEATED];
+        let date_doubts: Vec<&'static str> = date_doubts
+            .into_iter()
+            .filter(|it| is_relative && is_date_doubtful(it))
+            .collect();
         for day in &days.days {
             let (year, month, day) = (day.year(), u8::from(day.month()), day.day());
             let mut confidence = days.confidence * asked.factor;
             let mut marks: Vec<&'static str> = days.mark.into_iter().chain(asked.mark).collect();
             if is_zone_unknown {
                 marks.push(mark::ZONE_UNKNOWN);
+                confidence *= DOUBTFUL;
+            }
+            for doubt in &date_doubts {
+                marks.push(doubt);
                 confidence *= DOUBTFUL;
             }
             let value = Value::String(format!("{year:04}-{month:02}-{day:02}"));

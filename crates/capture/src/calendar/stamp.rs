@@ -1,6 +1,6 @@
 //! Dates and times as calendars write them (RFC 5545, 3.3.4 and 3.3.5).
 
-use chrono::{Datelike as _, Duration, NaiveDate, NaiveDateTime};
+use chrono::{Datelike as _, Duration, NaiveDate, NaiveDateTime, Timelike as _};
 
 use super::component::Property;
 use super::zone::{Zone, Zones};
@@ -38,6 +38,8 @@ impl Stamp {
             }
             15 => {
                 let time = NaiveDateTime::parse_from_str(bare, "%Y%m%dT%H%M%S").ok()?;
+                // A leap second counts as the one before it, as in RFC 5545, 3.3.12.
+                let time = time.with_nanosecond(0)?;
                 if bare.len() < text.len() {
                     Self::Utc(time)
                 } else {

@@ -16,6 +16,27 @@ use self::style::{Style, hidden_classes};
 /// Elements deeper than this are read as if they stood at this depth.
 const MAX_DEPTH: usize = 256;
 
+/// Elements that browsers do not draw, and words that their author has struck out.
+const UNSEEN: &[&str] = &[
+    "canvas", "datalist", "del", "iframe", "meter", "noembed", "noframes", "progress", "rp", "s",
+    "strike",
+];
+
+/// Classes by which programs name what they quote.
+const QUOTING_CLASSES: &[&str] = &[
+    "gmail_quote",
+    "moz-cite-prefix",
+    "protonmail_quote",
+    "yahoo_quoted",
+];
+
+/// Ids from which on all is quoted: Outlook puts the earlier message behind them, not within.
+const QUOTING_IDS: &[&str] = &[
+    "appendonsend",
+    "divrplyfwdmsg",
+    "mail-editor-reference-message-container",
+];
+
 /// The mark of a message with text that nobody sees.
 pub(super) const HIDDEN_REMOVED: &str = "html.hidden_text_removed";
 
@@ -63,6 +84,12 @@ struct Writer {
     has_hidden: bool,
     wants_space: bool,
     wants_line: bool,
+    /// A raised text has begun.
+    wants_raised: bool,
+    /// A border of cells was passed.
+    wants_cell: bool,
+    /// An element said that what follows it is an earlier message.
+    is_rest_quoted: bool,
 }
 
 impl Writer {
@@ -74,6 +101,9 @@ impl Writer {
             has_hidden: false,
             wants_space: false,
             wants_line: false,
+            wants_raised: false,
+            wants_cell: false,
+            is_rest_quoted: false,
         }
     }
 
@@ -121,6 +151,7 @@ impl Writer {
             "wbr",
         ];
         self.separate(&name);
+        self.wants_raised = name == "sup";
         if VOID.contains(&name.as_str()) {
             return;
         }
@@ -138,14 +169,16 @@ impl Writer {
             || style.is_hidden
             || by_class
             || is_white_on_white
-            || ["head", "select", "svg", "object", "audio", "video"].contains(&name.as_str());
+            || ["head", "select", "svg", "object", "audio", "video"].contains(&name.as_str())
+            || UNSEEN.contains(&name.as_str());
+        self.is_rest_quoted |= QUOTING_IDS.contains(&style.id.as_str());
         let is_quote = parent.is_some_and(|it| it.is_quote)
             || name == "blockquote"
             || style
                 .classes
                 .iter()
-                .any(|it| it == "gmail_quote" || it == "moz-cite-prefix" || it == "yahoo_quoted")
-            || style.id == "divrplyfwdmsg";
+                .any(|it| QUOTING_CLASSES.contains(&it.as_str()))
+            || self.is_rest_quoted;
         if self.open.len() < MAX_DEPTH {
             self.open.push(Element {
                 name,
@@ -209,6 +242,7 @@ impl Writer {
             self.out.push_str(breaks);
         } else if name == "td" || name == "th" {
             self.wants_space = true;
+            self.wants_cell = true;
         }
     }
 
@@ -217,6 +251,8 @@ impl Writer {
             .open
             .last()
             .map_or((false, false), |it| (it.is_hidden, it.is_quote));
+        let is_quote = is_quote || self.is_rest_quoted;
+        let is_raised = self.open.last().is_some_and(|it| it.name == "sup");
         if is_hidden {
             let in_head = self.open.iter().any(|it| it.name == "head");
             self.has_hidden |= !raw.trim().is_empty() && !in_head;
@@ -240,8 +276,21 @@ impl Writer {
             } else if self.wants_space && !is_line_start {
                 self.out.push(' ');
             }
+            // Digits of two cells, and raised digits behind others, are no one number.
+            let joins_digits = character.is_ascii_digit()
+                && self
+                    .out
+                    .trim_end()
+                    .ends_with(|it: char| it.is_ascii_digit());
+            if joins_digits && self.wants_cell {
+                self.out.push_str("| ");
+            } else if joins_digits && is_raised && !self.out.ends_with(char::is_whitespace) {
+                let is_first = std::mem::replace(&mut self.wants_raised, false);
+                self.out.push_str(if is_first { "^" } else { "" });
+            }
             self.wants_line = false;
             self.wants_space = false;
+            self.wants_cell = false;
             self.out.push(character);
         }
     }
@@ -312,6 +361,17 @@ mod tests {
             ("<a title='x > y' href=z>link</a>", "link"),
             ("<script>if (a<b) alert('</p>')</script>x", "x"),
             ("&#8364;5 &#xA3;6 &nope; &", "€5 £6 &nope; &"),
+            ("<td>EUR 1</td><td>200.00</td>", "EUR 1 | 200.00"),
+            (
+                "EUR 99<sup>50</sup> or 12<sup>th</sup>",
+                "EUR 99^50 or 12th",
+            ),
+            (
+                "a<hr><div id='divRplyFwdMsg'>From: b</div><div>c</div>",
+                "a\n> From: b\n> c",
+            ),
+            ("a<div class='protonmail_quote'>b</div>c", "a\n> b\nc"),
+            ("Pay <s>EUR 5</s> <del>now</del> later", "Pay later"),
             (
                 "<body bgcolor=black><font color=white>shown</font>",
                 "shown",

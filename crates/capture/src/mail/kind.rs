@@ -48,7 +48,7 @@ pub(super) fn mark_kind(structure: &Structure<'_>, marks: &mut Marks) {
     let is = |name: &str, values: &[&str]| {
         structure.text(name).is_some_and(|it| {
             let first = it
-                .split([';', ' '])
+                .split([';', ',', ' '])
                 .next()
                 .unwrap_or_default()
                 .to_ascii_lowercase();
@@ -78,7 +78,7 @@ pub(super) fn mark_kind(structure: &Structure<'_>, marks: &mut Marks) {
     .any(|name| structure.has(name))
         || is("precedence", &["bulk", "list", "junk"]);
     marks.add_if(is_bulk, BULK);
-    let is_junk = is("x-spam-flag", &["yes"]);
+    let is_junk = is("x-spam-flag", &["yes"]) || is("x-spam-status", &["yes"]);
     marks.add_if(is_junk, "mail.called_junk");
     let is_draft = is("x-unsent", &["1"]);
     marks.add_if(is_draft, "mail.draft");

@@ -137,7 +137,7 @@ fn classify(line: &str, lines: &Lines<'_>, rest: TextOrigin, marks: &mut Marks) 
     if rest == Quoted || rest == Forwarded {
         return Run::new(rest, 1, rest);
     }
-    if line.starts_with('>') {
+    if styles::is_marked(line) {
         // A signature ends where a quotation begins: somebody answered below it.
         return Run::new(Quoted, 1, Author);
     }
@@ -159,7 +159,7 @@ fn classify(line: &str, lines: &Lines<'_>, rest: TextOrigin, marks: &mut Marks) 
         let mut behind = lines.clone().skip(beginning.lines);
         let is_marked = behind
             .find(|it| !it.trim().is_empty())
-            .is_some_and(|it| it.starts_with('>'));
+            .is_some_and(styles::is_marked);
         let after = if is_marked { Author } else { Quoted };
         return Run::beginning(Quoted, beginning, after);
     }
@@ -229,6 +229,11 @@ fn visible(text: &str, marks: &mut Marks) -> String {
     if is_changed {
         marks.add("text.invisible_removed");
     }
+    // A reader sees what is within them turned around.
+    marks.add_if(
+        text.contains(['\u{202d}', '\u{202e}']),
+        "text.direction_overridden",
+    );
     cleaned
 }
 
@@ -362,6 +367,50 @@ mod tests {
     }
 
     #[test]
+    fn knows_quotations_by_their_shape_in_any_language() {
+        use TextOrigin::{Author, Quoted};
+        for attribution in [
+            "Bob Ray <bob@ray.example> wrote:",
+            "Quoting Bob Ray <bob@ray.example>:",
+            "Bob Ray wrote on 01/11/2026 12:00:",
+            "Bob Ray wrote (2026-11-01):",
+            "In a message dated 11/1/2026 12:00:00 PM, bob@ray.example writes:",
+            "--- On Sun, 1/11/26, Bob Ray <bob@ray.example> wrote:",
+            "---- On Sun, 01 Nov 2026 12:00:00 +0100 bob@ray.example wrote ----",
+            "2026-11-01 12:00 GMT+01:00 Bob Ray <bob@ray.example>:",
+            "Bob Ray <bob@ray.example> hat am 01.11.2026 12:00 geschrieben:",
+            "Zitat von Bob Ray <bob@ray.example>:",
+            "Den sön 1 nov. 2026 kl 12:00 skrev Bob Ray <bob@ray.example>:",
+            "niedz., 1 lis 2026 o 12:00 Bob Ray <bob@ray.example> napisał(a):",
+        ] {
+            let quoted = format!("{attribution}\n\nDo it.");
+            is(
+                &format!("Yes.\n\n{quoted}"),
+                &[(Author, "Yes."), (Quoted, &quoted)],
+            );
+        }
+        for marked in [
+            "BR> Do it.",
+            "| Do it.",
+            "» Do it.",
+            "\t> Do it.",
+            "＞ Do it.",
+        ] {
+            is(
+                &format!("Yes.\n\n{marked}\n\nNo."),
+                &[(Author, "Yes."), (Quoted, marked.trim()), (Author, "No.")],
+            );
+        }
+        for own in [
+            "| a | b |",
+            "Please send to Bob <bob@ray.example>:",
+            "We wrote to them, and they need it:\nthe plan",
+        ] {
+            is(own, &[(Author, own)]);
+        }
+    }
+
+    #[test]
     fn names_whose_words_are_quoted_and_forwarded() {
         let text = "Ja.\n\nAm 29.10.2026 um 10:00 schrieb Ann <ann@b.example>:\n> Kommst du?\n\n\
                     Gut.\n\n-------- Message transféré --------\nDe : Bo <bo@c.example>\n\nPayez.";
@@ -398,7 +447,10 @@ mod tests {
         let mut marks = Marks::default();
         let found = parts("pay\u{200b} me\u{202e} now\u{7}", &mut marks).parts;
         assert_eq!(found[0].text, "pay me now");
-        assert_eq!(marks.into_list(), ["text.invisible_removed"]);
+        assert_eq!(
+            marks.into_list(),
+            ["text.invisible_removed", "text.direction_overridden"]
+        );
     }
 
     #[test]

@@ -55,7 +55,13 @@ pub(super) fn doubts(message: &Message, sentences: &[Sentence]) -> Vec<&'static 
     if message.marks.iter().any(|it| it == mark::CHARSET_GUESSED) {
         doubts.push(mark::CHARSET_GUESSED);
     }
-    for doubted in [mark::JUNK, mark::DRAFT, mark::OVERRIDDEN] {
+    for doubted in [
+        mark::JUNK,
+        mark::DRAFT,
+        mark::THROWN_AWAY,
+        mark::SEVERAL_AUTHORS,
+        mark::OVERRIDDEN,
+    ] {
         if message.marks.iter().any(|it| it == doubted) {
             doubts.push(doubted);
         }

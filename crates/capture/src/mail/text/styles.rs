@@ -206,14 +206,12 @@ fn author_field<'a>(lines: impl Iterator<Item = &'a str>) -> Option<String> {
 /// "On Thu, 29 Oct 2026, Ann wrote:", on up to three lines.
 pub(super) fn attribution(line: &str, lines: &Lines<'_>) -> Option<Beginning> {
     let begins = begins_with_date(line);
-    if !begins && !is_author_first(line, lines) {
-        return None;
-    }
-    let count = if begins {
-        let ends = |line: &str| line.len() <= MAX_LINE_BYTES && ends_attribution(line);
-        lines.clone().take(ATTRIBUTION_LINES).position(ends)? + 1
-    } else {
-        1
+    let ends = |line: &str| line.len() <= MAX_LINE_BYTES && ends_attribution(line);
+    let wrapped = lines.clone().take(ATTRIBUTION_LINES).position(ends);
+    let count = match wrapped.filter(|_| begins) {
+        Some(last) => last + 1,
+        None if is_author_first(line, lines) || is_shaped(line, lines) => 1,
+        None => return None,
     };
     let text: Vec<&str> = lines.clone().take(count).map(str::trim).collect();
     Some(Beginning {
@@ -269,7 +267,52 @@ fn is_author_first(line: &str, lines: &Lines<'_>) -> bool {
             .clone()
             .skip(1)
             .find(|it| !it.trim().is_empty())
-            .is_some_and(|it| it.starts_with('>'))
+            .is_some_and(is_marked)
+}
+
+/// Whether a line is quoted by what stands in front of it: `>`, perhaps behind spaces or somebody's
+/// initials, or the signs of other programs.
+pub(super) fn is_marked(line: &str) -> bool {
+    let line = line.trim_start();
+    let initials = line.bytes().take_while(u8::is_ascii_uppercase).count();
+    let is_named = (1..=3).contains(&initials) && line[initials..].starts_with("> ");
+    // A line of a table ends with a bar, too.
+    let is_barred = line.starts_with("| ") && !line.trim_end().ends_with('|');
+    is_named || is_barred || line.starts_with(['>', '＞', '»'])
+}
+
+/// "Ann <ann@b.example> ...:", in any language, where something follows; and the ways of programs
+/// that name only the author.
+fn is_shaped(line: &str, lines: &Lines<'_>) -> bool {
+    const STARTS: &[&str] = &["quoting ", "zitat von ", "citando ", "in article <"];
+    const ENDS: &[&str] = &[
+        " wrote:",
+        " writes:",
+        " said:",
+        "wrote ----",
+        " geschrieben:",
+    ];
+    if line.len() > MAX_LINE_BYTES {
+        return false;
+    }
+    let text = plain(line);
+    let has_address = text
+        .split_once('<')
+        .and_then(|(_, rest)| rest.split_once('>'))
+        .is_some_and(|(address, _)| address.contains('@') && !address.contains(' '));
+    let is_field = field(line).is_some_and(|(name, _)| {
+        AUTHOR_FIELDS.contains(&name.as_str()) || OTHER_FIELDS.contains(&name.as_str())
+    });
+    let has_verb = ENDS.iter().any(|it| text.ends_with(it));
+    let has_date = text.bytes().filter(u8::is_ascii_digit).count() >= 4;
+    let has_wrote = [" wrote on ", " wrote (", " a écrit le ", " schrieb am "]
+        .iter()
+        .any(|it| text.contains(it));
+    let is_closed = text.ends_with(':') || text.ends_with("----");
+    let is_dated = (has_verb || has_wrote) && (has_date || text.contains('@'));
+    let is_said = STARTS.iter().any(|it| text.starts_with(it));
+    let follows = lines.clone().skip(1).any(|it| !it.trim().is_empty());
+    is_closed && !is_field && follows && (has_address || is_dated || is_said)
 }
 
 /// Whose words an attribution says they are.
