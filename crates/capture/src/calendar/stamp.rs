@@ -171,6 +171,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_leap_second_counts_as_the_one_before_it() {
+        let leap = Stamp::parse("20261105T100060Z");
+        assert_eq!(leap, Stamp::parse("20261105T100059Z"));
+        assert!(leap.is_some());
+    }
+
+    #[test]
     fn reads_stamps_and_durations() {
         let written = |text: &str| Stamp::parse(text)?.when(None).map(When::written);
         let rows = [

@@ -15,7 +15,9 @@ pub(crate) fn objection(tokens: &[Token], amount: &Amount) -> Option<&'static st
     if is_rate(after) {
         return Some(mark::AMOUNT_RATE);
     }
-    if is_inexact(before, after) {
+    let is_read = amount.currency.is_some();
+    let is_part = is_read && (is_multiple(before) || is_changed_behind(after));
+    if is_part || is_inexact(before, after) {
         return Some(mark::AMOUNT_INEXACT);
     }
     if is_threatened(before) || is_paid_by_others(before) || is_paid_already(tokens, before) {
@@ -224,14 +226,7 @@ fn is_inexact(before: &[Token], after: &[Token]) -> bool {
             .skip(1)
             .take(2)
             .any(|it| it.kind == Kind::Number);
-    about
-        || is_between
-        || is_part
-        || up_to
-        || or_so
-        || is_range
-        || is_multiple(before)
-        || is_changed_behind(after)
+    about || is_between || is_part || up_to || or_so || is_range
 }
 
 /// "two invoices of", "3 x", "twice", "100-£150": the figure is not the whole of what is due.
