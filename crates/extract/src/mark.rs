@@ -40,6 +40,8 @@ marks! {
         "From the reader: the message was received on quite another day than it says.";
     DATE_REPEATED = "header.date_repeated",
         "From the reader: several dates stand in the header.";
+    STYLE_NOT_READ = "html.style_not_read",
+        "From the reader: a style sheet hides something, and what cannot be told.";
     OVERRIDDEN = "text.direction_overridden",
         "From the reader: characters turn the text around, so that a reader sees other words.";
     CORRECTED = "statement.corrected",

@@ -2168,6 +2168,7 @@ fn what_the_reader_doubts_lowers_all_that_is_taken() {
         mark::DRAFT,
         mark::THROWN_AWAY,
         mark::SEVERAL_AUTHORS,
+        mark::STYLE_NOT_READ,
         mark::OVERRIDDEN,
     ] {
         let mut doubted = message(words);

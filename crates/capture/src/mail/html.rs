@@ -5,13 +5,14 @@
 //! can; so what it yields is as untrusted as any text, and what it knows to be hidden is left out
 //! and marked.
 
+mod declaration;
 mod entity;
 mod style;
 
 use std::collections::HashSet;
 
 use self::entity::decode_entities;
-use self::style::{Style, hidden_classes};
+use self::style::{Style, sheets};
 
 /// Elements deeper than this are read as if they stood at this depth.
 const MAX_DEPTH: usize = 256;
@@ -47,11 +48,14 @@ const MAX_TEXT_BYTES: usize = 1024 * 1024;
 pub(super) struct Visible {
     pub(super) text: String,
     pub(super) has_hidden: bool,
+    /// A style sheet hides something by a selector that is not read.
+    pub(super) has_unread_rules: bool,
 }
 
 /// Reads an HTML document.
 pub(super) fn visible(html: &str) -> Visible {
-    let mut writer = Writer::new(hidden_classes(html));
+    let sheets = sheets(html);
+    let mut writer = Writer::new(sheets.hidden_classes);
     let mut rest = html;
     while let Some(at) = rest.find('<') {
         writer.text(&rest[..at]);
@@ -66,6 +70,7 @@ pub(super) fn visible(html: &str) -> Visible {
     Visible {
         text: writer.out,
         has_hidden: writer.has_hidden,
+        has_unread_rules: sheets.has_unread,
     }
 }
 
@@ -404,6 +409,31 @@ mod tests {
             "<span style='transform:scale(0)'>H</span>",
             "<span style='clip-path:inset(100%)'>H</span>",
             "<span style='filter:opacity(0)'>H</span>",
+            "<span style='display:n\\6fne'>H</span>",
+            "<span style='d\\69splay:none'>H</span>",
+            "<span style='dis/**/play:none'>H</span>",
+            "<span style='display&#58;none'>H</span>",
+            "<span style='font:0/0 a'>H</span>",
+            "<span style='font-size:0.05em'>H</span>",
+            "<span style='font-size:calc(0px)'>H</span>",
+            "<span style='line-height:0;overflow:hidden'>H</span>",
+            "<span style='height:0;overflow:clip'>H</span>",
+            "<span style='opacity:0%'>H</span>",
+            "<span style='filter:alpha(opacity=0)'>H</span>",
+            "<span style='color:rgb(254,254,254)'>H</span>",
+            "<span style='color:hsl(0,0%,100%)'>H</span>",
+            "<span style='color:rgba(0,0,0,0)'>H</span>",
+            "<span style='color:#00000000'>H</span>",
+            "<span style='-webkit-text-fill-color:transparent'>H</span>",
+            "<span style='position:absolute;right:-2000px'>H</span>",
+            "<span style='position:absolute;left:99999px'>H</span>",
+            "<span style='transform:translateX(-9999px)'>H</span>",
+            "<span style='zoom:0.01'>H</span>",
+            "<iframe>H</iframe>",
+            "<i popover>H</i>",
+            "<style><!-- .x{display:none} --></style><i class=x>H</i>",
+            "<style>@import url(x.css); .x/* b */{/* c */display:none}</style><i class=x>H</i>",
+            "<style>.x{display:none}</style><i class='&#120;'>H</i>",
             "<style>@media all{ span.x , p { font-size: 0 } }</style><span class=x>H</span>",
         ] {
             let seen = visible(&format!("<p>a</p>{hidden}<p>b</p>"));
@@ -415,6 +445,22 @@ mod tests {
             assert!(seen.has_hidden, "{hidden}");
         }
         assert!(!visible("<head>x</head><p>a</p>").has_hidden);
+    }
+
+    #[test]
+    fn says_that_a_rule_which_hides_was_not_read() {
+        for selector in ["#x", "em", ".o .x", ".x.y", "[data-k]", "p:not(.v)"] {
+            let html = format!("<style>{selector}{{display:none}}</style><p>a</p>");
+            assert!(visible(&html).has_unread_rules, "{selector}");
+        }
+        for sheet in [
+            ".x{display:none}",
+            "#x{color:red}",
+            "p{font:400 12px/1.5 a}",
+        ] {
+            let html = format!("<style>{sheet}</style><p>a</p>");
+            assert!(!visible(&html).has_unread_rules, "{sheet}");
+        }
     }
 
     #[test]

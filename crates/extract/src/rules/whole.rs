@@ -60,6 +60,7 @@ pub(super) fn doubts(message: &Message, sentences: &[Sentence]) -> Vec<&'static 
         mark::DRAFT,
         mark::THROWN_AWAY,
         mark::SEVERAL_AUTHORS,
+        mark::STYLE_NOT_READ,
         mark::OVERRIDDEN,
     ] {
         if message.marks.iter().any(|it| it == doubted) {
