@@ -227,7 +227,16 @@ pub(crate) fn is_negated(tokens: &[Token], at: usize) -> bool {
             it.is_one_of(&["later", "forget", "sooner", "only", "already", "hesitate"])
         });
         let is_no = token.is_one_of(&[
-            "not", "never", "cannot", "without", "neither", "nor", "nothing", "rather",
+            "not",
+            "never",
+            "cannot",
+            "without",
+            "neither",
+            "nor",
+            "nothing",
+            "rather",
+            "refrain",
+            "refraining",
         ]) || token.text.ends_with("n't")
             || (token.is_word("instead") && at > start);
         let is_none = token.is_word("no")

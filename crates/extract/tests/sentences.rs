@@ -1793,6 +1793,13 @@ const AMOUNTS: &[Row] = &[
 /// What qualifies a day or an amount from further away: conditions, reasons, corrections, neighbours.
 const QUALIFIED: &[Row] = &[
     (
+        "Please refrain from sending the file by 12 November 2026.",
+        &[],
+        &[],
+        true,
+        "statement.negated",
+    ),
+    (
         "If the client agrees, please send the file by 12 November 2026.",
         &[],
         &[],
@@ -2189,4 +2196,12 @@ fn what_the_reader_doubts_lowers_all_that_is_taken() {
             assert_eq!(candidate.marks.contains(&mark), is_day, "{mark}");
         }
     }
+}
+
+#[test]
+fn a_meeting_that_was_called_off_has_no_day() {
+    let found = extract(&message(
+        "The meeting on 12 November 2026 has been called off.",
+    ));
+    assert!(found.candidates.is_empty() && !found.marks.is_empty());
 }
