@@ -186,6 +186,7 @@ fn visible_text(structure: &Structure<'_>, marks: &mut Marks) -> String {
         if body.is_html {
             let visible = html::visible(&body.text);
             marks.add_if(visible.has_hidden, html::HIDDEN_REMOVED);
+            marks.add_if(visible.has_unread_rules, "html.style_not_read");
             all.push_str(&visible.text);
         } else if body.is_flowed {
             all.push_str(&unflowed(&body.text));

@@ -85,7 +85,7 @@ impl<R: BufRead> Mbox<R> {
         let mut is_after_blank = true;
         let mut is_empty = true;
         while let Some(line) = self.line()? {
-            if is_after_blank && !is_empty && line.is_separator() && self.is_header_ahead()? {
+            if !is_empty && line.is_separator() && self.is_header_ahead(is_after_blank)? {
                 return Ok(Some(gathered.finish()));
             }
             is_empty = false;
@@ -107,14 +107,16 @@ impl<R: BufRead> Mbox<R> {
         Ok(false)
     }
 
-    fn is_header_ahead(&mut self) -> io::Result<bool> {
+    /// Whether a header follows a separator. Some writers put no blank line before it; then the
+    /// field must be one of those that begin a header.
+    fn is_header_ahead(&mut self, is_after_blank: bool) -> io::Result<bool> {
         if self.ahead.is_none() {
             self.ahead = self.read_line()?;
         }
         Ok(self
             .ahead
             .as_ref()
-            .is_some_and(|line| is_header_line(&line.bytes)))
+            .is_some_and(|line| is_header_line(&line.bytes, is_after_blank)))
     }
 
     fn line(&mut self) -> io::Result<Option<Line>> {
@@ -272,11 +274,28 @@ fn is_time(word: &[u8]) -> bool {
 }
 
 /// Whether a line begins a header field, or is a separator that somebody quoted above the header.
-fn is_header_line(line: &[u8]) -> bool {
+fn is_header_line(line: &[u8], may_be_any: bool) -> bool {
+    const FIRST: &[&str] = &[
+        "return-path",
+        "received",
+        "from",
+        "date",
+        "message-id",
+        "delivered-to",
+        "x-original-to",
+        "mime-version",
+        "status",
+        "x-status",
+        "x-mozilla-status",
+        "dkim-signature",
+    ];
     let name = line
         .iter()
         .take_while(|byte| matches!(**byte, b'!'..=b'9' | b';'..=b'~'))
         .count();
+    if !may_be_any && !is_one_of(&line[..name], FIRST) {
+        return false;
+    }
     let is_field = name > 0
         && line[name..]
             .iter()
@@ -367,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn a_separator_needs_an_empty_line_before_it_and_a_field_behind_it() {
+    fn a_separator_needs_an_empty_line_before_it_or_the_start_of_a_header_behind_it() {
         let start = "From a@b.example Thu Oct 29 08:02:11 2026\nSubject: x\n\n";
         let inside = "From c@d.example Thu Oct 29 08:02:11 2026";
         assert_eq!(
@@ -382,6 +401,18 @@ mod tests {
             split(&format!("{start}text\n\n{inside}\nSubject: y\n")).len(),
             2
         );
+    }
+
+    #[test]
+    fn a_writer_may_leave_out_the_empty_line() {
+        let separator = "From a@b.example Mon Nov  2 10:00:00 2026";
+        let text = format!(
+            "{separator}\nFrom: a@b.example\n\nOne.\n{separator}\nFrom: c@d.example\n\nTwo.\n"
+        );
+        assert_eq!(split(&text).len(), 2);
+        let told =
+            format!("{separator}\nFrom: a@b.example\n\nOne.\n{separator}\nNote: no header.\n");
+        assert_eq!(split(&told).len(), 1);
     }
 
     #[test]

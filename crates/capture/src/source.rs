@@ -204,12 +204,15 @@ impl Walk<'_> {
             return (self.take)(Step::Unreadable(path.to_owned()));
         };
         let flags = flags(path);
-        let is_draft = flags.contains(&"draft");
+        let mut marks: Vec<&'static str> = maildir::folder_mark(path).into_iter().collect();
+        if flags.contains(&"draft") && !marks.contains(&"mail.draft") {
+            marks.push("mail.draft");
+        }
         (self.take)(Step::Message(Box::new(Found {
             raw,
             path: path.to_owned(),
             path_digest: digest_of(path),
-            marks: is_draft.then_some("mail.draft").into_iter().collect(),
+            marks,
             deleted_as: flags.contains(&"trashed").then_some("maildir.trashed"),
             flags,
             is_restored: false,
@@ -257,7 +260,7 @@ pub(crate) fn mbox(
             Ok(None) => return true,
             Err(_) => return take(Step::Unreadable(path.to_owned())),
         };
-        let mut marks = Vec::new();
+        let mut marks: Vec<&'static str> = maildir::folder_mark(path).into_iter().collect();
         let mut is_restored = false;
         if raw.cut.is_none() {
             let length = raw.bytes.len();

@@ -84,6 +84,7 @@ pub(crate) fn amounts(tokens: &[Token], styles: &Styles) -> Vec<Amount> {
 
 fn amount_at(tokens: &[Token], at: usize, styles: &Styles) -> Option<Amount> {
     let (text, mut end) = joined(tokens, at);
+    let has_groups = end > at + 1;
     let scale = scale(tokens, end);
     end += usize::from(scale.is_some());
     let before = currency_before(tokens, at);
@@ -98,8 +99,18 @@ fn amount_at(tokens: &[Token], at: usize, styles: &Styles) -> Option<Amount> {
         return is_money.then(|| unread(start, end, mark::AMOUNT_NEGATIVE));
     }
     let start = at - before.map_or(0, |(_, length)| length);
+    let is_money = before.is_some() || after.is_some();
+    if is_money && goes_on(tokens, end, before.is_some()) {
+        return Some(unread(start, end, mark::AMOUNT_UNREADABLE));
+    }
+    // "invoice 12 345.00 EUR": the first number may count something else.
+    if has_groups && before.is_none() && after.is_some() && is_numbered(tokens, at) {
+        return Some(unread(start, end, mark::AMOUNT_SEPARATOR));
+    }
     let end = end + after.map_or(0, |(_, length)| length);
     let currency = match (before, after) {
+        // "AUD $120", "$120 AUD": the code says which dollar it is.
+        (Some((sign, _)), Some((named, _))) if sign.is_shared && named.is_a_dollar() => named,
         (Some((left, _)), Some((right, _))) if left.code != right.code => {
             return Some(unread(start, end, mark::CURRENCY_UNKNOWN));
         }
@@ -135,6 +146,67 @@ fn amount_at(tokens: &[Token], at: usize, styles: &Styles) -> Option<Amount> {
         currency: Some(code),
         confidence: if currency.is_shared { 0.6 } else { 0.85 },
         mark: number_mark.or(shared),
+    })
+}
+
+/// Whether what stands behind the digits makes another number of them: "1 200:50", "1٫5", "2bn".
+fn goes_on(tokens: &[Token], end: usize, is_behind_currency: bool) -> bool {
+    const SCALES: &[&str] = &[
+        "bn", "b", "tn", "mio", "mrd", "mln", "billion", "trillion", "lakh", "lakhs", "crore",
+        "crores", "hundred", "dozen",
+    ];
+    const PLAIN: &[&str] = &[
+        "-", "–", "/", "(", ")", "€", "$", "£", "¥", ",", ".", ";", ":", "!", "?", "\"", "'", "*",
+        "+", "]", "%",
+    ];
+    let Some(next) = tokens.get(end) else {
+        return false;
+    };
+    let is_split = is_behind_currency
+        && next.kind == Kind::Number
+        && next.text.contains(':')
+        && tokens[end - 1].text.len() <= 3;
+    let is_strange = next.kind == Kind::Sign
+        && next.is_glued
+        && !PLAIN.contains(&next.text.as_str())
+        && tokens
+            .get(end + 1)
+            .is_some_and(|it| it.is_glued && it.kind == Kind::Number || !it.text.is_ascii());
+    is_split || is_strange || next.is_one_of(SCALES)
+}
+
+/// Whether a noun stands before the number that may be its own: "invoice 12", "item no. 1".
+fn is_numbered(tokens: &[Token], at: usize) -> bool {
+    const OF_AMOUNTS: &[&str] = &[
+        "pay",
+        "of",
+        "is",
+        "are",
+        "owe",
+        "owes",
+        "transfer",
+        "remit",
+        "wire",
+        "settle",
+        "total",
+        "amount",
+        "balance",
+        "sum",
+        "due",
+        "the",
+        "payable",
+        "outstanding",
+        "remaining",
+        "be",
+        "to",
+        "for",
+        "and",
+        "by",
+    ];
+    let before = at.checked_sub(1).map(|it| &tokens[it]);
+    before.is_some_and(|it| {
+        let is_stop = it.is_sign(".") || it.is_sign("#");
+        is_stop || (it.kind == Kind::Word && !it.is_one_of(OF_AMOUNTS))
     })
 }
 

@@ -1,10 +1,12 @@
 //! The words around a date or an amount that say what it is for.
 
+mod condition;
 mod meeting;
 mod promise;
 mod request;
 mod tie;
 
+pub(crate) use self::condition::{condition_follows, is_conditional};
 pub(crate) use self::meeting::{Meeting, is_off, meeting};
 pub(crate) use self::promise::{Promise, begins_other_clause, commitments, is_hedged};
 use self::request::IMPERATIVES;
@@ -225,7 +227,16 @@ pub(crate) fn is_negated(tokens: &[Token], at: usize) -> bool {
             it.is_one_of(&["later", "forget", "sooner", "only", "already", "hesitate"])
         });
         let is_no = token.is_one_of(&[
-            "not", "never", "cannot", "without", "neither", "nor", "nothing", "rather",
+            "not",
+            "never",
+            "cannot",
+            "without",
+            "neither",
+            "nor",
+            "nothing",
+            "rather",
+            "refrain",
+            "refraining",
         ]) || token.text.ends_with("n't")
             || (token.is_word("instead") && at > start);
         let is_none = token.is_word("no")
@@ -246,36 +257,11 @@ pub(crate) fn is_negated(tokens: &[Token], at: usize) -> bool {
     })
 }
 
-/// Whether a condition governs the clause around `at`.
-pub(crate) fn is_conditional(tokens: &[Token], at: usize) -> bool {
-    let (start, _) = clause(tokens, at);
-    (start..at).any(|at| {
-        let after = &tokens[at + 1..];
-        let is_polite = [
-            &["possible"][..],
-            &["you", "can"],
-            &["at", "all"],
-            &["necessary"],
-        ]
-        .iter()
-        .any(|it| stands(after, it));
-        let is_thanks = at > 0
-            && tokens[at - 1].is_one_of(&[
-                "grateful",
-                "appreciate",
-                "it",
-                "know",
-                "obliged",
-                "thankful",
-                "glad",
-                "happy",
-                "kind",
-            ]);
-        let is_inverted =
-            tokens[at].is_word("should") && after.first().is_some_and(|it| it.is_word("you"));
-        let opens = tokens[at].is_one_of(&["if", "unless", "once", "when", "assuming", "provided"]);
-        (opens || is_inverted) && !is_polite && !is_thanks
-    })
+/// Whether a reason begins between `from` and `at`, whose days are not what is asked for.
+pub(crate) fn gives_reason(tokens: &[Token], from: usize, at: usize) -> bool {
+    // "since Monday" is a start, not a reason.
+    let end = at.min(tokens.len()).saturating_sub(1);
+    (from..end).any(|at| tokens[at].is_one_of(&["because", "since"]))
 }
 
 /// Whether the words at `at` are told, not said, by the author.

@@ -83,12 +83,17 @@ fn mention_at(tokens: &[Token], at: usize) -> Option<Mention> {
         .or_else(|| dated(rest))
         .or_else(|| relative(rest))
         .or_else(|| vague(rest))?;
+    let is_date = rest[0].kind == Kind::Number || rest[0].is_glued;
+    if is_date && calendar::is_in_a_name(tokens, at, at + length) {
+        return None;
+    }
     let is_end = end_of(rest).is_some();
     let is_bare = matches!(phrase, Phrase::Weekday(_));
-    let beside = weekday_before_date(rest, &phrase);
+    let behind = weekday_behind_date(&rest[length..], &phrase);
+    let beside = weekday_before_date(rest, &phrase).or(behind.map(|(weekday, _)| weekday));
     Some(Mention {
         start: at,
-        end: at + length,
+        end: at + length + behind.map_or(0, |(_, length)| length),
         phrase,
         beside,
         is_end,
@@ -102,6 +107,18 @@ fn weekday_before_date(rest: &[Token], phrase: &Phrase) -> Option<Weekday> {
         Phrase::Full(..) | Phrase::MonthDay(..) | Phrase::Numeric(..) | Phrase::DayOfMonth(_)
     );
     rest.iter().take(2).find_map(weekday).filter(|_| is_date)
+}
+
+/// "12 November 2026 (Thursday)".
+fn weekday_behind_date(after: &[Token], phrase: &Phrase) -> Option<(Weekday, usize)> {
+    let is_date = matches!(
+        phrase,
+        Phrase::Full(..) | Phrase::MonthDay(..) | Phrase::Numeric(..)
+    );
+    let is_open = after.first().is_some_and(|it| it.is_sign("("));
+    let weekday = after.get(1).and_then(weekday)?;
+    let is_closed = after.get(2).is_some_and(|it| it.is_sign(")"));
+    (is_date && is_open && is_closed).then_some((weekday, 3))
 }
 
 /// "end of November", "EOD Thursday", "month end".
@@ -194,6 +211,12 @@ fn dated(rest: &[Token]) -> Option<(Phrase, usize)> {
     if let Some((phrase, length)) = rest.get(start..).and_then(calendar) {
         return Some((phrase, start + length));
     }
+    if let Some(found) = day_beside_weekday(rest, start) {
+        return Some(found);
+    }
+    if let Some(found) = qualified_behind(rest) {
+        return Some(found);
+    }
     if rest.get(1).is_some_and(|it| it.is_word("week")) {
         return Some((Phrase::WeekdayWeek(day), 2));
     }
@@ -218,6 +241,36 @@ fn dated(rest: &[Token]) -> Option<(Phrase, usize)> {
         return Some((Phrase::Unclear(crate::mark::DATE_RANGE), 3));
     }
     Some((Phrase::Weekday(day), 1))
+}
+
+/// "Monday 16th", "Thursday the 12th", "Monday 16": the weekday says which month it is.
+fn day_beside_weekday(rest: &[Token], at: usize) -> Option<(Phrase, usize)> {
+    let day = rest.get(at).and_then(calendar::day)?;
+    let next = rest.get(at + 1);
+    if next.is_some_and(calendar::is_ordinal_suffix) {
+        return Some((Phrase::DayOfMonth(day), at + 2));
+    }
+    // "Monday 5 pm" and "Monday, 3 copies" name no day of a month.
+    let is_plain = at == 1
+        && !rest[at].is_glued
+        && next.is_none_or(|it| it.kind == Kind::Sign && !it.is_glued || it.is_sign("."));
+    is_plain.then_some((Phrase::DayOfMonth(day), at + 1))
+}
+
+/// "the Friday after 12 November", "Friday each week": no day that the weekday alone would name.
+fn qualified_behind(rest: &[Token]) -> Option<(Phrase, usize)> {
+    let next = rest.get(1)?;
+    if next.is_one_of(&["each", "every"]) {
+        return Some((
+            Phrase::Unclear(crate::mark::DATE_RECURRING),
+            3.min(rest.len()),
+        ));
+    }
+    if next.is_one_of(&["after", "before", "following", "preceding"]) {
+        let (_, length) = rest.get(2..).and_then(calendar)?;
+        return Some((Phrase::Unclear(crate::mark::DATE_VAGUE), 2 + length));
+    }
+    None
 }
 
 fn qualified_weekday(rest: &[Token]) -> Option<(Phrase, usize)> {

@@ -1,7 +1,7 @@
 //! The marks: why something is in doubt, or was seen and not taken.
 //!
 //! Marks are lower-case words joined by `.` and `_`. The reader of a native format hands the first
-//! four in; extraction adds the others, to a candidate that is in doubt or to the message.
+//! ones in; extraction adds the others, to a candidate that is in doubt or to the message.
 
 macro_rules! marks {
     ($($name:ident = $mark:literal, $meaning:literal;)*) => {
@@ -28,6 +28,24 @@ marks! {
         "From the reader: the message went to a list or to many. Nothing is taken.";
     CHARSET_GUESSED = "charset.guessed",
         "From the reader: the characters were guessed, so a currency sign may be another one.";
+    JUNK = "mail.called_junk",
+        "From the reader: a filter or a folder calls the message junk.";
+    DRAFT = "mail.draft",
+        "From the reader: the message was never sent.";
+    THROWN_AWAY = "mail.thrown_away",
+        "From the reader: the message was thrown away.";
+    SEVERAL_AUTHORS = "author.several",
+        "From the reader: several authors stand in `From`.";
+    FAR_FROM_RECEIVED = "date.far_from_received",
+        "From the reader: the message was received on quite another day than it says.";
+    DATE_REPEATED = "header.date_repeated",
+        "From the reader: several dates stand in the header.";
+    STYLE_NOT_READ = "html.style_not_read",
+        "From the reader: a style sheet hides something, and what cannot be told.";
+    OVERRIDDEN = "text.direction_overridden",
+        "From the reader: characters turn the text around, so that a reader sees other words.";
+    CORRECTED = "statement.corrected",
+        "The author takes something back or corrects it, and what stands before may be meant.";
     ZONE_UNKNOWN = "date.zone_unknown",
         "From the reader: the `Date` field has no usable zone, or says that its zone is unknown.";
     NOT_EXTRACTED = "not_extracted",

@@ -10,7 +10,9 @@ use serde_json::{Value, json};
 use self::commitment::promised;
 use self::judge::{Asked, is_in_range, is_plain_talk, judge, judge_amount};
 use self::meeting::met;
-use self::whole::{author_text, doubts, is_english, reason_to_skip, reference, talks_to_a_machine};
+use self::whole::{
+    author_text, doubts, is_english, reason_to_skip, reference, takes_back, talks_to_a_machine,
+};
 use crate::amount::{self, Styles};
 use crate::clock;
 use crate::contact;
@@ -120,7 +122,12 @@ impl<'a> Reader<'a> {
                 introduced.is_used = true;
                 continue;
             }
-            let requests = cue::requests(tokens);
+            // "Sorry, make that Monday" asks for nothing by itself.
+            let requests = if takes_back(tokens) {
+                Vec::new()
+            } else {
+                cue::requests(tokens)
+            };
             let commitments = cue::commitments(tokens);
             self.request(sentence, &requests, mentions);
             let cues = Cues {
@@ -146,7 +153,11 @@ impl<'a> Reader<'a> {
         let own: Vec<&Cue> = requests
             .iter()
             .filter(|it| !cue::is_reported(tokens, it.at))
+            .filter(|it| !cue::is_conditional(tokens, it.at))
             .collect();
+        if own.is_empty() && requests.iter().any(|it| cue::is_conditional(tokens, it.at)) {
+            self.note(mark::CONDITIONAL);
+        }
         let (Some(cue), Some(from)) = (own.first(), &self.message.from) else {
             return;
         };
@@ -237,12 +248,22 @@ impl<'a> Reader<'a> {
             Phrase::Full(..) | Phrase::Numeric(_, _, Some(_))
         );
         let is_zone_unknown = is_relative && self.message.utc_offset_minutes.is_none();
+        let is_date_doubtful = |mark: &&'static str| self.message.marks.iter().any(|it| it == mark);
+        let date_doubts = [mark::FAR_FROM_RECEIVED, mark::DATE_REPEATED];
+        let date_doubts: Vec<&'static str> = date_doubts
+            .into_iter()
+            .filter(|it| is_relative && is_date_doubtful(it))
+            .collect();
         for day in &days.days {
             let (year, month, day) = (day.year(), u8::from(day.month()), day.day());
             let mut confidence = days.confidence * asked.factor;
             let mut marks: Vec<&'static str> = days.mark.into_iter().chain(asked.mark).collect();
             if is_zone_unknown {
                 marks.push(mark::ZONE_UNKNOWN);
+                confidence *= DOUBTFUL;
+            }
+            for doubt in &date_doubts {
+                marks.push(doubt);
                 confidence *= DOUBTFUL;
             }
             let value = Value::String(format!("{year:04}-{month:02}-{day:02}"));

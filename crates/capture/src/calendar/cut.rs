@@ -144,7 +144,9 @@ fn calendars(bytes: &[u8]) -> Result<Vec<Calendar>, Refused> {
     let mut open: Option<Component> = None;
     let mut count = 0;
     for (line, range) in logical_lines(bytes) {
-        let (name, value) = name_and_value(&line);
+        // Some programs begin a file with a byte order mark.
+        let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&line);
+        let (name, value) = name_and_value(line);
         if name.eq_ignore_ascii_case(b"begin") {
             depth += 1;
             if depth == 1 && value.eq_ignore_ascii_case(b"vcalendar") {
@@ -309,6 +311,15 @@ mod tests {
             format!("{head}{other}END:VCALENDAR\n"),
         ];
         assert_eq!(texts(&file), expected);
+    }
+
+    #[test]
+    fn a_byte_order_mark_may_begin_a_file() {
+        let event = |id: &str| format!("BEGIN:VEVENT\nUID:{id}\nEND:VEVENT\n");
+        let calendar = |events: &str| format!("\u{feff}BEGIN:VCALENDAR\n{events}END:VCALENDAR\n");
+        assert_eq!(texts(&calendar(&event("a"))), [calendar(&event("a"))]);
+        let both = calendar(&format!("{}{}", event("a"), event("b")));
+        assert_eq!(texts(&both).len(), 2);
     }
 
     #[test]

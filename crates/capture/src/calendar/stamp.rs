@@ -1,6 +1,6 @@
 //! Dates and times as calendars write them (RFC 5545, 3.3.4 and 3.3.5).
 
-use chrono::{Datelike as _, Duration, NaiveDate, NaiveDateTime};
+use chrono::{Datelike as _, Duration, NaiveDate, NaiveDateTime, Timelike as _};
 
 use super::component::Property;
 use super::zone::{Zone, Zones};
@@ -38,6 +38,8 @@ impl Stamp {
             }
             15 => {
                 let time = NaiveDateTime::parse_from_str(bare, "%Y%m%dT%H%M%S").ok()?;
+                // A leap second counts as the one before it, as in RFC 5545, 3.3.12.
+                let time = time.with_nanosecond(0)?;
                 if bare.len() < text.len() {
                     Self::Utc(time)
                 } else {
@@ -167,6 +169,13 @@ pub(super) fn duration(text: &str) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_leap_second_counts_as_the_one_before_it() {
+        let leap = Stamp::parse("20261105T100060Z");
+        assert_eq!(leap, Stamp::parse("20261105T100059Z"));
+        assert!(leap.is_some());
+    }
 
     #[test]
     fn reads_stamps_and_durations() {

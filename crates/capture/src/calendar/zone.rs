@@ -71,7 +71,8 @@ impl Zones {
     pub(super) fn of(components: &[Component]) -> Self {
         let zones = components.iter().filter(|it| it.name == "VTIMEZONE");
         let read = zones.take(MAX_ZONES).filter_map(|zone| {
-            let id = zone.find("TZID")?.value.clone();
+            // A text with escapes here, and a parameter without them where it is named.
+            let id = zone.find("TZID")?.text();
             Some((id, Rules::of(zone)?))
         });
         Self(read.collect())
@@ -79,7 +80,8 @@ impl Zones {
 
     /// What is known about a zone.
     pub(super) fn find(&self, id: &str) -> Option<Zone<'_>> {
-        if let Some(rules) = self.0.get(id) {
+        let plain = || self.0.get(&id.replace("\\,", ",").replace("\\;", ";"));
+        if let Some(rules) = self.0.get(id).or_else(plain) {
             return Some(Zone::Own(rules));
         }
         // A prefix such as "/freeassociation.sourceforge.net/" stands before the name.
@@ -283,6 +285,20 @@ mod tests {
         let zone = zones.find(id)?;
         let instant = zone.instant(local)?;
         Some(instant.format("%Y-%m-%dT%H:%M").to_string())
+    }
+
+    #[test]
+    fn a_name_may_need_escapes_where_it_is_a_text() {
+        let zones = BERLIN.replace("TZID:Berlin", "TZID:(UTC+01:00) Amsterdam\\, Berlin");
+        for id in [
+            "(UTC+01:00) Amsterdam, Berlin",
+            "(UTC+01:00) Amsterdam\\, Berlin",
+        ] {
+            assert_eq!(
+                instant(&zones, id, "2026-11-05T10:00").as_deref(),
+                Some("2026-11-05T09:00")
+            );
+        }
     }
 
     #[test]

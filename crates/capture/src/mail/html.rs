@@ -5,16 +5,38 @@
 //! can; so what it yields is as untrusted as any text, and what it knows to be hidden is left out
 //! and marked.
 
+mod declaration;
 mod entity;
 mod style;
 
 use std::collections::HashSet;
 
 use self::entity::decode_entities;
-use self::style::{Style, hidden_classes};
+use self::style::{Style, sheets};
 
 /// Elements deeper than this are read as if they stood at this depth.
 const MAX_DEPTH: usize = 256;
+
+/// Elements that browsers do not draw, and words that their author has struck out.
+const UNSEEN: &[&str] = &[
+    "canvas", "datalist", "del", "iframe", "meter", "noembed", "noframes", "progress", "rp", "s",
+    "strike",
+];
+
+/// Classes by which programs name what they quote.
+const QUOTING_CLASSES: &[&str] = &[
+    "gmail_quote",
+    "moz-cite-prefix",
+    "protonmail_quote",
+    "yahoo_quoted",
+];
+
+/// Ids from which on all is quoted: Outlook puts the earlier message behind them, not within.
+const QUOTING_IDS: &[&str] = &[
+    "appendonsend",
+    "divrplyfwdmsg",
+    "mail-editor-reference-message-container",
+];
 
 /// The mark of a message with text that nobody sees.
 pub(super) const HIDDEN_REMOVED: &str = "html.hidden_text_removed";
@@ -26,11 +48,14 @@ const MAX_TEXT_BYTES: usize = 1024 * 1024;
 pub(super) struct Visible {
     pub(super) text: String,
     pub(super) has_hidden: bool,
+    /// A style sheet hides something by a selector that is not read.
+    pub(super) has_unread_rules: bool,
 }
 
 /// Reads an HTML document.
 pub(super) fn visible(html: &str) -> Visible {
-    let mut writer = Writer::new(hidden_classes(html));
+    let sheets = sheets(html);
+    let mut writer = Writer::new(sheets.hidden_classes);
     let mut rest = html;
     while let Some(at) = rest.find('<') {
         writer.text(&rest[..at]);
@@ -45,6 +70,7 @@ pub(super) fn visible(html: &str) -> Visible {
     Visible {
         text: writer.out,
         has_hidden: writer.has_hidden,
+        has_unread_rules: sheets.has_unread,
     }
 }
 
@@ -63,6 +89,12 @@ struct Writer {
     has_hidden: bool,
     wants_space: bool,
     wants_line: bool,
+    /// A raised text has begun.
+    wants_raised: bool,
+    /// A border of cells was passed.
+    wants_cell: bool,
+    /// An element said that what follows it is an earlier message.
+    is_rest_quoted: bool,
 }
 
 impl Writer {
@@ -74,6 +106,9 @@ impl Writer {
             has_hidden: false,
             wants_space: false,
             wants_line: false,
+            wants_raised: false,
+            wants_cell: false,
+            is_rest_quoted: false,
         }
     }
 
@@ -121,6 +156,7 @@ impl Writer {
             "wbr",
         ];
         self.separate(&name);
+        self.wants_raised = name == "sup";
         if VOID.contains(&name.as_str()) {
             return;
         }
@@ -138,14 +174,16 @@ impl Writer {
             || style.is_hidden
             || by_class
             || is_white_on_white
-            || ["head", "select", "svg", "object", "audio", "video"].contains(&name.as_str());
+            || ["head", "select", "svg", "object", "audio", "video"].contains(&name.as_str())
+            || UNSEEN.contains(&name.as_str());
+        self.is_rest_quoted |= QUOTING_IDS.contains(&style.id.as_str());
         let is_quote = parent.is_some_and(|it| it.is_quote)
             || name == "blockquote"
             || style
                 .classes
                 .iter()
-                .any(|it| it == "gmail_quote" || it == "moz-cite-prefix" || it == "yahoo_quoted")
-            || style.id == "divrplyfwdmsg";
+                .any(|it| QUOTING_CLASSES.contains(&it.as_str()))
+            || self.is_rest_quoted;
         if self.open.len() < MAX_DEPTH {
             self.open.push(Element {
                 name,
@@ -209,6 +247,7 @@ impl Writer {
             self.out.push_str(breaks);
         } else if name == "td" || name == "th" {
             self.wants_space = true;
+            self.wants_cell = true;
         }
     }
 
@@ -217,6 +256,8 @@ impl Writer {
             .open
             .last()
             .map_or((false, false), |it| (it.is_hidden, it.is_quote));
+        let is_quote = is_quote || self.is_rest_quoted;
+        let is_raised = self.open.last().is_some_and(|it| it.name == "sup");
         if is_hidden {
             let in_head = self.open.iter().any(|it| it.name == "head");
             self.has_hidden |= !raw.trim().is_empty() && !in_head;
@@ -240,8 +281,21 @@ impl Writer {
             } else if self.wants_space && !is_line_start {
                 self.out.push(' ');
             }
+            // Digits of two cells, and raised digits behind others, are no one number.
+            let joins_digits = character.is_ascii_digit()
+                && self
+                    .out
+                    .trim_end()
+                    .ends_with(|it: char| it.is_ascii_digit());
+            if joins_digits && self.wants_cell {
+                self.out.push_str("| ");
+            } else if joins_digits && is_raised && !self.out.ends_with(char::is_whitespace) {
+                let is_first = std::mem::replace(&mut self.wants_raised, false);
+                self.out.push_str(if is_first { "^" } else { "" });
+            }
             self.wants_line = false;
             self.wants_space = false;
+            self.wants_cell = false;
             self.out.push(character);
         }
     }
@@ -287,101 +341,4 @@ fn skip_element<'a>(rest: &'a str, name: &str) -> &'a str {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn keeps_what_a_reader_sees() {
-        let rows = [
-            ("<p>One</p><p>Two &amp; three</p>", "One\n\nTwo & three"),
-            ("a<br>b<br/>c", "a\nb\nc"),
-            ("<div>a</div><div>b  c\n d</div>", "a\nb c d"),
-            (
-                "<table><tr><td>Total</td><td>EUR&nbsp;5</td></tr></table>",
-                "Total EUR\u{a0}5",
-            ),
-            (
-                "Yes<blockquote>Do <b>you</b>?<br>Now?</blockquote>No",
-                "Yes\n> Do you?\n> Now?\nNo",
-            ),
-            (
-                "<head><title>t</title><style>p{color:red}</style></head><body>x</body>",
-                "x",
-            ),
-            ("a < b and <3", "a < b and <3"),
-            ("<a title='x > y' href=z>link</a>", "link"),
-            ("<script>if (a<b) alert('</p>')</script>x", "x"),
-            ("&#8364;5 &#xA3;6 &nope; &", "€5 £6 &nope; &"),
-            (
-                "<body bgcolor=black><font color=white>shown</font>",
-                "shown",
-            ),
-        ];
-        for (html, text) in rows {
-            assert_eq!(visible(html).text.trim(), text, "{html}");
-        }
-    }
-
-    #[test]
-    fn leaves_out_what_is_hidden() {
-        for hidden in [
-            "<span style='display:none'>H</span>",
-            "<span style=\"DISPLAY : NONE !important\">H</span>",
-            "<span hidden>H</span>",
-            "<div style='visibility:hidden'><b>H</b></div>",
-            "<span style='font-size:0px'>H</span>",
-            "<span style='font-size:1px'>H</span>",
-            "<span style='opacity:0'>H</span>",
-            "<span style='color:#ffffff'>H</span>",
-            "<font color=white>H</font>",
-            "<span style='color:#fff;background:#fff'>H</span>",
-            "<span style='mso-hide:all'>H</span>",
-            "<div style='height:0;overflow:hidden'>H</div>",
-            "<div style='position:absolute;left:-9999px'>H</div>",
-            "<style>.x{display:none}</style><i class='y x'>H</i>",
-            "<span style='color:#123456;background-color:#123456'>H</span>",
-            "<span style='color:#abc; background:#aabbcc'>H</span>",
-            "<span style='transform:scale(0)'>H</span>",
-            "<span style='clip-path:inset(100%)'>H</span>",
-            "<span style='filter:opacity(0)'>H</span>",
-            "<style>@media all{ span.x , p { font-size: 0 } }</style><span class=x>H</span>",
-        ] {
-            let seen = visible(&format!("<p>a</p>{hidden}<p>b</p>"));
-            assert_eq!(
-                seen.text.split_whitespace().collect::<Vec<_>>(),
-                ["a", "b"],
-                "{hidden}"
-            );
-            assert!(seen.has_hidden, "{hidden}");
-        }
-        assert!(!visible("<head>x</head><p>a</p>").has_hidden);
-    }
-
-    #[test]
-    fn survives_broken_markup() {
-        for html in [
-            "<",
-            "<a",
-            "<a href=\"",
-            "</",
-            "<!--",
-            "<p <b>x",
-            "</p></p>",
-            "&#xffffffff;",
-            "<style>.",
-            "<é>",
-        ] {
-            let _ = visible(html);
-        }
-        let deep = visible(&"<div>".repeat(100_000));
-        assert!(deep.text.is_empty());
-    }
-
-    #[test]
-    fn a_tag_that_never_ends_hides_the_rest_at_once() {
-        let endless = format!("seen{}", r#"<a ="" =">"#.repeat(100_000));
-        let visible = visible(&endless);
-        assert_eq!(visible.text, "seen");
-        assert!(visible.has_hidden);
-    }
-}
+mod tests;

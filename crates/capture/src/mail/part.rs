@@ -314,13 +314,23 @@ impl Cutter<'_> {
             if container.parts == 0 {
                 self.add(container.head, container.start, at);
             } else if container.head.media_type == "multipart/alternative"
-                && self.parts.text.len() == container.texts
+                && self.has_no_words_since(container.texts)
             {
+                // Some programs put an empty plain text beside what they say in HTML.
+                self.parts.text.truncate(container.texts);
                 let html = self.html.iter().skip(container.htmls);
                 self.parts.text.extend(html);
             }
         }
         Ok(())
+    }
+
+    fn has_no_words_since(&self, texts: usize) -> bool {
+        let mut plain = self.parts.text.iter().skip(texts);
+        plain.all(|id| {
+            let part = self.parts.all.get(*id);
+            part.is_some_and(|it| it.contents.trim_ascii().is_empty())
+        })
     }
 
     fn add(&mut self, head: Head, start: usize, end: usize) {

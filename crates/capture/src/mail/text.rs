@@ -137,7 +137,7 @@ fn classify(line: &str, lines: &Lines<'_>, rest: TextOrigin, marks: &mut Marks) 
     if rest == Quoted || rest == Forwarded {
         return Run::new(rest, 1, rest);
     }
-    if line.starts_with('>') {
+    if styles::is_marked(line) {
         // A signature ends where a quotation begins: somebody answered below it.
         return Run::new(Quoted, 1, Author);
     }
@@ -159,7 +159,7 @@ fn classify(line: &str, lines: &Lines<'_>, rest: TextOrigin, marks: &mut Marks) 
         let mut behind = lines.clone().skip(beginning.lines);
         let is_marked = behind
             .find(|it| !it.trim().is_empty())
-            .is_some_and(|it| it.starts_with('>'));
+            .is_some_and(styles::is_marked);
         let after = if is_marked { Author } else { Quoted };
         return Run::beginning(Quoted, beginning, after);
     }
@@ -229,6 +229,11 @@ fn visible(text: &str, marks: &mut Marks) -> String {
     if is_changed {
         marks.add("text.invisible_removed");
     }
+    // A reader sees what is within them turned around.
+    marks.add_if(
+        text.contains(['\u{202d}', '\u{202e}']),
+        "text.direction_overridden",
+    );
     cleaned
 }
 
@@ -283,132 +288,4 @@ impl Cutter {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn cut(text: &str) -> Vec<(TextOrigin, String)> {
-        let cut = parts(text, &mut Marks::default());
-        cut.parts
-            .into_iter()
-            .map(|it| (it.origin(), it.text.trim().to_owned()))
-            .collect()
-    }
-
-    fn is(text: &str, expected: &[(TextOrigin, &str)]) {
-        let expected: Vec<_> = expected
-            .iter()
-            .map(|(origin, text)| (*origin, (*text).to_owned()))
-            .collect();
-        assert_eq!(cut(text), expected, "{text}");
-    }
-
-    #[test]
-    fn knows_whose_words_are_whose() {
-        use TextOrigin::{Author, Forwarded, Quoted, Signature};
-        is("Hello\nthere", &[(Author, "Hello\nthere")]);
-        is(
-            "Yes.\n\n> Do you?\n\nNo.",
-            &[(Author, "Yes."), (Quoted, "> Do you?"), (Author, "No.")],
-        );
-        is(
-            "Yes.\n\nOn Thu, Ann wrote:\n> Do you?",
-            &[(Author, "Yes."), (Quoted, "On Thu, Ann wrote:\n> Do you?")],
-        );
-        is(
-            "Yes.\n\nOn Thu, 29 Oct 2026 at 10:00, Ann\n<a@b.example> wrote:\n\nDo you?\nReally?",
-            &[
-                (Author, "Yes."),
-                (
-                    Quoted,
-                    "On Thu, 29 Oct 2026 at 10:00, Ann\n<a@b.example> wrote:\n\nDo you?\nReally?",
-                ),
-            ],
-        );
-        is(
-            "Yes.\n-- \nAnn\nHead of X",
-            &[(Author, "Yes."), (Signature, "-- \nAnn\nHead of X")],
-        );
-        is(
-            "Yes.\n\n-----Original Message-----\nFrom: x\nDo it.",
-            &[
-                (Author, "Yes."),
-                (Quoted, "-----Original Message-----\nFrom: x\nDo it."),
-            ],
-        );
-        is(
-            "Yes.\n\n________________________________\nFrom: x\nSent: y\nTo: z\nSubject: q\n\nDo it.",
-            &[
-                (Author, "Yes."),
-                (
-                    Quoted,
-                    "________________________________\nFrom: x\nSent: y\nTo: z\nSubject: q\n\nDo it.",
-                ),
-            ],
-        );
-        is(
-            "FYI\n\n---------- Forwarded message ---------\nFrom: x\n\nDo it.",
-            &[
-                (Author, "FYI"),
-                (
-                    Forwarded,
-                    "---------- Forwarded message ---------\nFrom: x\n\nDo it.",
-                ),
-            ],
-        );
-        is(
-            "Yes.\nSent from my phone",
-            &[(Author, "Yes."), (Signature, "Sent from my phone")],
-        );
-    }
-
-    #[test]
-    fn names_whose_words_are_quoted_and_forwarded() {
-        let text = "Ja.\n\nAm 29.10.2026 um 10:00 schrieb Ann <ann@b.example>:\n> Kommst du?\n\n\
-                    Gut.\n\n-------- Message transféré --------\nDe : Bo <bo@c.example>\n\nPayez.";
-        let cut = parts(text, &mut Marks::default());
-        let named: Vec<_> = cut
-            .attributions
-            .iter()
-            .map(|it| (it.origin, it.author.as_str()))
-            .collect();
-        assert_eq!(
-            named,
-            [("quoted", "ann@b.example"), ("forwarded", "bo@c.example")]
-        );
-        let own = cut
-            .parts
-            .iter()
-            .filter(|it| it.origin() == TextOrigin::Author);
-        let own: Vec<_> = own.map(|it| it.text.trim().to_owned()).collect();
-        assert_eq!(own, ["Ja.", "Gut."]);
-    }
-
-    #[test]
-    fn a_message_within_has_what_room_is_left() {
-        let mut marks = Marks::default();
-        let mut cut = parts(&"a".repeat(MAX_TEXT_BYTES - 10), &mut marks);
-        cut.add_forwarded("0123456789012345", &mut marks);
-        let bytes: usize = cut.parts.iter().map(|it| it.text.len()).sum();
-        assert!(bytes <= MAX_TEXT_BYTES && cut.parts.len() == 2);
-        assert_eq!(marks.into_list(), ["text.cut"]);
-    }
-
-    #[test]
-    fn removes_what_nobody_sees() {
-        let mut marks = Marks::default();
-        let found = parts("pay\u{200b} me\u{202e} now\u{7}", &mut marks).parts;
-        assert_eq!(found[0].text, "pay me now");
-        assert_eq!(marks.into_list(), ["text.invisible_removed"]);
-    }
-
-    #[test]
-    fn stays_within_its_bounds() {
-        let mut marks = Marks::default();
-        let found = parts(&"a\n> b\n".repeat(1000), &mut marks).parts;
-        assert!(found.len() <= MAX_PARTS);
-        let long = "word ".repeat(100_000).replace("word word ", "line\n");
-        let found = parts(&long, &mut marks).parts;
-        assert!(found.iter().map(|it| it.text.len()).sum::<usize>() <= MAX_TEXT_BYTES);
-        assert_eq!(marks.into_list(), ["text.cut"]);
-    }
-}
+mod tests;

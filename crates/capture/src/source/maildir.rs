@@ -37,6 +37,61 @@ pub(super) fn parts(path: &Path) -> (&str, &str) {
     split.unwrap_or((name, ""))
 }
 
+/// The mark of the messages in a folder that mail programs keep for drafts, junk or what is thrown
+/// away: the folder of a Maildir, that of a single file, or the name of an mbox.
+pub(super) fn folder_mark(path: &Path) -> Option<&'static str> {
+    const DRAFTS: &[&str] = &[
+        "drafts",
+        "draft",
+        "entwürfe",
+        "brouillons",
+        "borradores",
+        "下書き",
+    ];
+    const JUNK: &[&str] = &[
+        "junk",
+        "spam",
+        "junk e-mail",
+        "junk email",
+        "junk mail",
+        "bulk mail",
+        "quarantine",
+        "spamverdacht",
+        "indésirables",
+        "correo no deseado",
+        "迷惑メール",
+    ];
+    const TRASH: &[&str] = &[
+        "trash",
+        "deleted items",
+        "deleted messages",
+        "bin",
+        "papierkorb",
+        "corbeille",
+        "papelera",
+        "ゴミ箱",
+    ];
+    let parent = path.parent()?;
+    let folder = if is_messages_folder(parent) {
+        parent.parent()?.file_name()
+    } else {
+        parent.file_name()
+    };
+    let names = [folder, path.file_stem()];
+    names.into_iter().flatten().find_map(|name| {
+        let name = name.to_str()?.to_lowercase();
+        // Maildir++ joins the names of folders with points.
+        let name = name.rsplit(['.', '/']).next()?;
+        let marks = [
+            (DRAFTS, "mail.draft"),
+            (JUNK, "mail.called_junk"),
+            (TRASH, "mail.thrown_away"),
+        ];
+        let found = marks.iter().find(|(names, _)| names.contains(&name));
+        found.map(|(_, mark)| *mark)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -55,6 +110,23 @@ mod tests {
             let path = Path::new("/m/cur").join(name);
             assert_eq!(parts(&path).0, base, "{name}");
             assert_eq!(flags(&path), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn folders_say_what_their_messages_are() {
+        let rows = [
+            ("/m/Junk/1.eml", Some("mail.called_junk")),
+            ("/m/Drafts/1.eml", Some("mail.draft")),
+            ("/m/INBOX.Trash/1.eml", Some("mail.thrown_away")),
+            ("/m/Spam", Some("mail.called_junk")),
+            ("/m/Junk.mbox", Some("mail.called_junk")),
+            ("/junk/inbox/1.eml", None),
+            ("/m/Entwürfe/1.eml", Some("mail.draft")),
+            ("/m/letters/spam filters.eml", None),
+        ];
+        for (path, mark) in rows {
+            assert_eq!(folder_mark(Path::new(path)), mark, "{path}");
         }
     }
 }

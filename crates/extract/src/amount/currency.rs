@@ -9,6 +9,15 @@ pub(super) struct Currency {
     pub(super) is_shared: bool,
 }
 
+impl Currency {
+    pub(super) fn is_a_dollar(self) -> bool {
+        let is_named = self
+            .code
+            .is_some_and(|it| ["USD", "AUD", "CAD", "NZD", "HKD", "SGD"].contains(&it));
+        is_named && !self.is_shared
+    }
+}
+
 const fn sure(code: &'static str) -> Currency {
     Currency {
         code: Some(code),
@@ -53,7 +62,13 @@ pub(super) fn currency_before(tokens: &[Token], at: usize) -> Option<(Currency, 
         };
         return Some((sure(code), 2));
     }
-    currency(token).map(|it| (it, 1))
+    let found = currency(token)?;
+    let coded = at.checked_sub(2).and_then(|it| currency(&tokens[it]));
+    match coded.filter(|it| found.is_shared && token.is_sign("$") && it.is_a_dollar()) {
+        // "AUD $120"
+        Some(coded) => Some((coded, 2)),
+        None => Some((found, 1)),
+    }
 }
 
 /// The currency behind a number, and how many tokens it takes.

@@ -15,7 +15,9 @@ pub(crate) fn objection(tokens: &[Token], amount: &Amount) -> Option<&'static st
     if is_rate(after) {
         return Some(mark::AMOUNT_RATE);
     }
-    if is_inexact(before, after) {
+    let is_read = amount.currency.is_some();
+    let is_part = is_read && (is_multiple(before) || is_changed_behind(after));
+    if is_part || is_inexact(before, after) {
         return Some(mark::AMOUNT_INEXACT);
     }
     if is_threatened(before) || is_paid_by_others(before) || is_paid_already(tokens, before) {
@@ -56,8 +58,15 @@ pub(crate) fn objection(tokens: &[Token], amount: &Amount) -> Option<&'static st
         ]) || (token.is_word("paid") && !is_to_be)
     }) && !is_missing(tokens);
     let promised = cue::promises(tokens, 0, amount.start);
-    let was_due =
-        find(tokens, &["was", "due"], 0).is_some() || find(tokens, &["were", "due"], 0).is_some();
+    let was_due = [
+        &["was", "due"][..],
+        &["were", "due"],
+        &["due", "was"],
+        &["due", "would"],
+        &["due", "were"],
+    ]
+    .iter()
+    .any(|it| find(tokens, it, 0).is_some());
     (is_settled || promised || was_due).then_some(mark::AMOUNT_NOT_DUE)
 }
 
@@ -70,6 +79,14 @@ fn is_threatened(before: &[Token]) -> bool {
     let near = &before[clause.map_or(0, |at| at + 1)..];
     near.iter()
         .any(|it| it.is_one_of(&["avoid", "avoiding", "otherwise", "else", "failing"]))
+        || near
+            .iter()
+            .position(|it| it.is_word("or"))
+            .is_some_and(|at| {
+                near[at..].iter().any(|it| {
+                    it.is_one_of(&["fee", "charge", "surcharge", "penalty", "fine", "interest"])
+                })
+            })
 }
 
 /// "thank you for your payment of", "we processed the payment of", "is to be paid to you".
@@ -79,6 +96,11 @@ fn is_paid_already(tokens: &[Token], before: &[Token]) -> bool {
         "thanks",
         "for",
         "approved",
+        "approve",
+        "cancel",
+        "stop",
+        "authorise",
+        "authorize",
         "made",
         "processed",
         "sent",
@@ -127,6 +149,13 @@ fn is_paid_by_others(before: &[Token]) -> bool {
             !lead.iter().any(|it| it.is_word("you"))
         }
         Some(subject) => subject.is_word("you") && is_option,
+        // "Bob has to pay".
+        None if lead.len() >= 2
+            && lead[lead.len() - 1].is_word("to")
+            && lead[lead.len() - 2].is_one_of(&["has", "had"]) =>
+        {
+            true
+        }
         // "Paul owes me".
         None => before[verb].is_one_of(&["owes", "pays"]),
     }
@@ -198,4 +227,66 @@ fn is_inexact(before: &[Token], after: &[Token]) -> bool {
             .take(2)
             .any(|it| it.kind == Kind::Number);
     about || is_between || is_part || up_to || or_so || is_range
+}
+
+/// "two invoices of", "3 x", "twice", "100-£150": the figure is not the whole of what is due.
+fn is_multiple(before: &[Token]) -> bool {
+    const PARTS: &[&str] = &[
+        "invoices",
+        "instalments",
+        "installments",
+        "payments",
+        "rates",
+        "parts",
+        "vouchers",
+        "tranches",
+    ];
+    let last = before.iter().rev().find(|it| !it.is_word("the"));
+    let is_factor = last.is_some_and(|it| {
+        it.is_one_of(&[
+            "x", "times", "twice", "double", "triple", "thrice", "less", "plus",
+        ]) || it.is_sign("×")
+    });
+    let count = before.len();
+    let of_parts =
+        count >= 2 && before[count - 1].is_word("of") && before[count - 2].is_one_of(PARTS);
+    let in_range = count >= 2
+        && before[count - 2].kind == Kind::Number
+        && (before[count - 1].is_sign("-")
+            || before[count - 1].is_sign("–")
+            || before[count - 1].is_sign("/"));
+    is_factor || of_parts || in_range
+}
+
+/// "plus VAT", "less EUR 50", "or USD 130": what follows changes the figure.
+fn is_changed_behind(after: &[Token]) -> bool {
+    let Some(first) = after.first() else {
+        return false;
+    };
+    let adds = first.is_one_of(&[
+        "plus",
+        "less",
+        "minus",
+        "net",
+        "extra",
+        "more",
+        "pcm",
+        "excl",
+        "excluding",
+        "exclusive",
+        "times",
+        "x",
+    ]) || first.is_sign("+");
+    let adds_cents = first.is_word("and")
+        && after.get(1).is_some_and(|it| it.kind == Kind::Number)
+        && after
+            .get(2)
+            .is_some_and(|it| it.is_one_of(&["cents", "cent", "pence", "p"]));
+    let is_choice = (first.is_word("or") || first.is_sign("/"))
+        && after
+            .iter()
+            .skip(1)
+            .take(2)
+            .any(|it| it.kind == Kind::Number);
+    adds || adds_cents || is_choice
 }

@@ -318,6 +318,8 @@ fn is_of_others(tokens: &[Token], noun: usize) -> bool {
 pub(crate) fn is_off(tokens: &[Token]) -> bool {
     let has = |words: &[&str]| find(tokens, words, 0).is_some();
     has(&["is", "off"])
+        || has(&["called", "off"])
+        || has(&["call", "off"])
         || has(&["can't", "meet"])
         || has(&["cannot", "meet"])
         || tokens.iter().any(|it| {

@@ -80,9 +80,8 @@ pub(crate) fn tie(
         "date" if earlier.iter().any(|it| it.is_one_of(&["due", "delivery"])) => Tie::By,
         "is" | "are" | "=" if names_deadline(earlier) => Tie::By,
         "from" | "of" | "since" | "dated" | "after" | "between" | "through" | "during" | "for"
-        | "than" | "to" | "about" | "as" | "starting" | "is" | "are" | "was" | "were" | "date" => {
-            Tie::Other
-        }
+        | "than" | "to" | "about" | "around" | "roughly" | "approximately" | "circa" | "ca"
+        | "as" | "starting" | "is" | "are" | "was" | "were" | "date" => Tie::Other,
         _ if tokens.get(at).is_some_and(|it| it.is_sign(":")) && names_deadline(earlier) => Tie::By,
         _ => loose,
     }

@@ -94,6 +94,30 @@ fn exact(year: Option<i32>, month: u8, day: u8) -> Phrase {
     }
 }
 
+/// Whether the digits from `start` to `end` are part of an address, a file's name, a code or a
+/// version, which name no day.
+pub(super) fn is_in_a_name(tokens: &[Token], start: usize, end: usize) -> bool {
+    const JOINTS: &[&str] = &["/", "_", "=", "?", "&", "#", "@", "%", "\\", "~"];
+    let joins = |token: &Token| token.kind == Kind::Sign && JOINTS.contains(&token.text.as_str());
+    let before = start.checked_sub(1).map(|at| &tokens[at]);
+    let follows =
+        tokens[start].is_glued && before.is_some_and(|it| joins(it) || it.kind == Kind::Word);
+    let goes_on = tokens.get(end).is_some_and(|it| it.is_glued && joins(it))
+        && tokens.get(end + 1).is_some_and(|it| it.is_glued);
+    let is_named = before.is_some_and(|it| {
+        it.is_one_of(&[
+            "code",
+            "version",
+            "release",
+            "build",
+            "reference",
+            "ref",
+            "password",
+        ])
+    });
+    follows || goes_on || is_named
+}
+
 /// `2026-08-14`, `14.8.2026`, `03/11/2026`, `3/11`.
 fn numeric(token: &Token) -> Option<Phrase> {
     let text = token.text.as_str();
@@ -129,7 +153,7 @@ fn numeric(token: &Token) -> Option<Phrase> {
     }
 }
 
-fn day(token: &Token) -> Option<u8> {
+pub(super) fn day(token: &Token) -> Option<u8> {
     let is_short = token.kind == Kind::Number && token.text.len() <= 2;
     let day = token.text.parse().ok().filter(|_| is_short)?;
     (1..=31).contains(&day).then_some(day)
@@ -146,7 +170,7 @@ pub(super) fn year(token: &Token) -> Option<i32> {
     }
 }
 
-fn is_ordinal_suffix(token: &Token) -> bool {
+pub(super) fn is_ordinal_suffix(token: &Token) -> bool {
     token.is_glued && token.is_one_of(&["st", "nd", "rd", "th"])
 }
 

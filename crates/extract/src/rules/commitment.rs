@@ -50,7 +50,10 @@ fn judge(sentence: &Sentence, mention: &Mention, from: usize) -> Result<f64, &'s
     if cue::is_reported(tokens, from.min(at)) {
         return Err(mark::REPORTED);
     }
-    if cue::is_conditional(tokens, at) || cue::is_conditional(tokens, from) {
+    if cue::is_conditional(tokens, at)
+        || cue::is_conditional(tokens, from)
+        || cue::condition_follows(tokens, mention.end)
+    {
         return Err(mark::CONDITIONAL);
     }
     if cue::is_negated(tokens, at) || cue::is_negated(tokens, from.saturating_sub(1)) {

@@ -148,10 +148,16 @@ fn object(
     if cue::is_asked_about(tokens, at) || (sentence.is_question && requests.is_empty()) {
         return Err(mark::QUESTIONED);
     }
-    if cue::is_conditional(tokens, at) {
+    if cue::is_conditional(tokens, at)
+        || cue::is_conditional(tokens, cue)
+        || cue::condition_follows(tokens, mention.end)
+    {
         return Err(mark::CONDITIONAL);
     }
     let from = if cue < at { cue + 1 } else { 0 };
+    if cue::gives_reason(tokens, from, at) {
+        return Err(mark::NOT_EXTRACTED);
+    }
     if cue::promises(tokens, from, at) {
         return Err(mark::NOT_EXTRACTED);
     }
@@ -176,7 +182,7 @@ pub(super) fn judge_amount(
     if cue::is_negated(tokens, at) && !amount::is_missing(tokens) {
         return Err(mark::NEGATED);
     }
-    if cue::is_conditional(tokens, at) {
+    if cue::is_conditional(tokens, at) || cue::condition_follows(tokens, found.end) {
         return Err(mark::CONDITIONAL);
     }
     if cue::is_asked_about(tokens, at) || (sentence.is_question && cue::requests(tokens).is_empty())

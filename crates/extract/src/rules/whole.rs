@@ -55,10 +55,54 @@ pub(super) fn doubts(message: &Message, sentences: &[Sentence]) -> Vec<&'static 
     if message.marks.iter().any(|it| it == mark::CHARSET_GUESSED) {
         doubts.push(mark::CHARSET_GUESSED);
     }
+    for doubted in [
+        mark::JUNK,
+        mark::DRAFT,
+        mark::THROWN_AWAY,
+        mark::SEVERAL_AUTHORS,
+        mark::STYLE_NOT_READ,
+        mark::OVERRIDDEN,
+    ] {
+        if message.marks.iter().any(|it| it == doubted) {
+            doubts.push(doubted);
+        }
+    }
+    if sentences.iter().any(|it| takes_back(&it.tokens)) {
+        doubts.push(mark::CORRECTED);
+    }
     if sentences.iter().any(|it| talks_to_a_machine(&it.tokens)) {
         doubts.push(mark::INSTRUCTION_SUSPECTED);
     }
     doubts
+}
+
+/// Whether a sentence takes back or corrects something that the same author wrote before it.
+pub(super) fn takes_back(tokens: &[Token]) -> bool {
+    const PHRASES: &[&[&str]] = &[
+        &["i", "meant"],
+        &["or", "rather"],
+        &["no", "wait"],
+        &["ignore", "that"],
+        &["ignore", "my", "last"],
+        &["ignore", "my", "previous"],
+        &["disregard", "that"],
+        &["disregard", "my"],
+        &["scratch", "that"],
+        &["strike", "that"],
+        &["forget", "that"],
+        &["forget", "it"],
+        &["never", "mind"],
+        &["my", "mistake"],
+    ];
+    const OPENINGS: &[&str] = &["correction", "edit", "erratum", "nevermind"];
+    let is_opened = tokens.first().is_some_and(|it| it.is_one_of(OPENINGS))
+        && tokens.get(1).is_some_and(|it| it.is_sign(":"));
+    let is_sorry = ["sorry", "apologies", "actually", "wait"]
+        .iter()
+        .any(|word| tokens.iter().any(|it| it.is_word(word)));
+    let makes_that = find(tokens, &["make", "that"], 0).is_some_and(|at| at == 0 || is_sorry);
+    let is_moved = find(tokens, &["deadline", "is", "now"], 0).is_some();
+    is_opened || makes_that || is_moved || PHRASES.iter().any(|it| find(tokens, it, 0).is_some())
 }
 
 pub(super) fn talks_to_a_machine(tokens: &[Token]) -> bool {
@@ -72,6 +116,9 @@ pub(super) fn talks_to_a_machine(tokens: &[Token]) -> bool {
                     "prompts",
                     "rules",
                     "directives",
+                    "guidelines",
+                    "guardrails",
+                    "restrictions",
                 ])
             })
     });
@@ -81,8 +128,39 @@ pub(super) fn talks_to_a_machine(tokens: &[Token]) -> bool {
         &["ai", "assistant"],
         &["language", "model"],
         &["ai", "agent"],
+        &["you", "are", "an", "assistant"],
+        &["if", "you", "are", "an", "automated"],
+        &["you", "are", "now", "in"],
+        &["your", "ai"],
+        &["your", "assistant"],
+        &["your", "chatbot"],
+        &["your", "copilot"],
+        &["dear", "assistant"],
+        &["dear", "agent"],
+        &["dear", "ai"],
+        &["admin", "mode"],
+        &["developer", "mode"],
+        &["automated", "agent"],
+        &["autonomous", "agent"],
     ];
-    overrides || addresses.iter().any(|it| find(tokens, it, 0).is_some())
+    let is_role = tokens
+        .first()
+        .is_some_and(|it| it.is_one_of(&["system", "assistant", "agent"]))
+        && tokens
+            .get(1)
+            .is_some_and(|it| it.is_sign(":") || it.is_sign(","));
+    let is_tag = tokens.windows(3).any(|it| {
+        it[0].is_sign("<")
+            && it[1].is_one_of(&[
+                "system",
+                "assistant",
+                "instructions",
+                "instruction",
+                "prompt",
+            ])
+            && it[2].is_sign(">")
+    });
+    is_role || is_tag || overrides || addresses.iter().any(|it| find(tokens, it, 0).is_some())
 }
 
 pub(super) fn reference(message: &Message, mentions: &[Vec<Mention>]) -> Reference {

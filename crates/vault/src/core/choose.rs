@@ -3,7 +3,7 @@
 //! 1. Only claims of a granted predicate that have a source and hold now; of meetings only those that
 //!    were neither moved nor cancelled.
 //! 2. Claims that contradict each other form a set: same predicate, different values that exclude
-//!    each other, one conversation. A claim without a contradiction is a set of one.
+//!    each other, one conversation, not all from the same messages. A claim without a contradiction is a set of one.
 //! 3. A set is taken only if the rule of its predicate lets each of its claims out: label, trust,
 //!    confidence, status.
 //! 4. Sets come in the order of the plan's rules; within one rule by their best claim. A claim is
@@ -105,14 +105,27 @@ fn is_allowed(rule: &ResolveRule, set: &[Claim]) -> bool {
 fn sets(mut claims: Vec<Claim>) -> Vec<Vec<Claim>> {
     claims.sort_by(better);
     let mut set_of: Vec<usize> = (0..claims.len()).collect();
-    let mut first_in: HashMap<Digest, usize> = HashMap::new();
+    let mut members: HashMap<Digest, Vec<usize>> = HashMap::new();
     for (position, claim) in claims.iter().enumerate() {
         if !excludes_others(claim.datatype) {
             continue;
         }
         for thread in claim.threads() {
-            let first = *first_in.entry(thread).or_insert(position);
-            join(&mut set_of, first, position);
+            members.entry(thread).or_default().push(position);
+        }
+    }
+    for (thread, members) in &members {
+        let mut statements = members
+            .iter()
+            .filter_map(|at| claims.get(*at))
+            .map(|claim| claim.statement(*thread));
+        let first = statements.next();
+        // What one message says about several deeds contradicts nothing; another statement beside
+        // it contradicts all of it.
+        if statements.any(|it| Some(&it) != first.as_ref()) {
+            for pair in members.windows(2) {
+                join(&mut set_of, pair[0], pair[1]);
+            }
         }
     }
     let mut sets: Vec<Vec<Claim>> = Vec::new();

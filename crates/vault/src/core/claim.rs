@@ -46,6 +46,22 @@ pub struct Support {
     pub revision: Option<Revision>,
 }
 
+/// Marks of a source that may mean one of several values, or that was corrected.
+const ALTERNATIVES: &[&str] = &[
+    "date.next_weekday_ambiguous",
+    "date.same_weekday_ambiguous",
+    "statement.corrected",
+];
+
+/// What tells apart the statements of one conversation: different ones contradict each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Statement {
+    /// What these messages say, each of them all of it.
+    Events(BTreeSet<EventId>),
+    /// One of several readings.
+    Alternative(ClaimId),
+}
+
 /// Where a claim stands.
 #[derive(Clone, PartialEq)]
 pub enum Standing {
@@ -123,6 +139,22 @@ impl Claim {
     pub fn valid_until(&self) -> Option<UnixTime> {
         let ends = self.supports().iter().map(|support| support.valid_until);
         ends.collect::<Option<Vec<_>>>()?.into_iter().max()
+    }
+
+    /// By which events a conversation states it, as far as that makes it go together with others.
+    /// Claims of the same events are about different deeds ("the file by the 12th and the plan by
+    /// the 20th"); one that may only be another reading of the same words, or that its author
+    /// corrected, goes together with none.
+    pub fn statement(&self, thread: Digest) -> Statement {
+        let here = || self.supports().iter().filter(|it| it.thread == thread);
+        let is_alternative = here().any(|support| {
+            let mut marks = support.marks.iter();
+            support.revision.is_some() || marks.any(|mark| ALTERNATIVES.contains(&mark.as_str()))
+        });
+        if is_alternative {
+            return Statement::Alternative(self.id.clone());
+        }
+        Statement::Events(here().map(|support| support.event.clone()).collect())
     }
 
     /// Whether it holds now by one of its sources.

@@ -74,6 +74,44 @@ async fn contradicting_claims_name_each_other_and_both_stay() {
 }
 
 #[tokio::test]
+async fn two_deeds_of_one_message_contradict_only_another_message() {
+    let world = World::new().await;
+    let running = world.start().await;
+    running
+        .take(vec![item("m1", "Launch", &[FIRST, SECOND])], 1)
+        .await;
+    let claims = running.claim_documents().await;
+    for value in ["2030-02-01", "2030-02-09"] {
+        let claim = find(&claims, value);
+        assert_eq!(claim["status"], "derived");
+        assert!(claim.get("contradicts").is_none());
+    }
+    let answer = running
+        .resolve(GrantDraft::new("r1", &[DATE]).call(2))
+        .await
+        .unwrap();
+    let statuses: Vec<_> = answer.claims.iter().map(|it| it.status.as_str()).collect();
+    assert_eq!(statuses, ["derived", "derived"]);
+
+    let later = r#"requested_delivery_date 0.7 "2030-03-03""#;
+    let events = running
+        .take(vec![item("m2", "Re: launch", &[later])], 3)
+        .await;
+    let claims = running.claim_documents().await;
+    let third = find(&claims, "2030-03-03");
+    for value in ["2030-02-01", "2030-02-09"] {
+        let claim = find(&claims, value);
+        assert_eq!(claim["status"], "disputed");
+        assert_eq!(claim["contradicts"], json!([third["id"]]));
+    }
+    assert_eq!(third["contradicts"].as_array().unwrap().len(), 2);
+
+    running.erase_event(&events[0], 4).await.unwrap();
+    let claims = running.claim_documents().await;
+    assert_eq!(find(&claims, "2030-02-01")["status"], "derived");
+}
+
+#[tokio::test]
 async fn people_and_other_conversations_do_not_contradict() {
     let world = World::new().await;
     let running = world.start().await;

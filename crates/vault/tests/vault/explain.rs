@@ -37,7 +37,7 @@ async fn each_source_shows_its_words_and_its_rule() {
     let explained = running.explain(&claim).await.unwrap();
     let stated = document(&explained.claim);
     assert_eq!(stated["id"], claim.as_str());
-    assert_eq!(stated["status"], "disputed");
+    assert_eq!(stated["status"], "derived");
     let told: Vec<_> = explained
         .evidence
         .iter()

@@ -2,6 +2,9 @@
 
 use std::collections::HashSet;
 
+use super::declaration::{declarations, hides, is_white, plain};
+use super::entity::decode_entities;
+
 /// The most of a style sheet that is looked at.
 const MAX_SHEET_BYTES: usize = 256 * 1024;
 
@@ -25,7 +28,7 @@ impl Style {
         let mut rest = lower.trim_start();
         while !rest.is_empty() {
             let (name, value, after) = attribute(rest);
-            style.attribute(name, value);
+            style.attribute(name, &decode_entities(value));
             rest = after.trim_start();
         }
         style
@@ -33,7 +36,7 @@ impl Style {
 
     fn attribute(&mut self, name: &str, value: &str) {
         match name {
-            "hidden" => self.is_hidden = true,
+            "hidden" | "popover" => self.is_hidden = true,
             "class" => {
                 self.classes = value
                     .split_whitespace()
@@ -45,8 +48,9 @@ impl Style {
             "bgcolor" => self.background = Some(is_white(value)),
             "color" => self.is_white_text |= is_white(value),
             "style" => {
-                self.is_hidden |= hides(value);
-                for (property, value) in declarations(value) {
+                let style = plain(value);
+                self.is_hidden |= hides(&style);
+                for (property, value) in declarations(&style) {
                     match property {
                         "color" => {
                             self.is_white_text = is_white(value);
@@ -91,56 +95,6 @@ fn attribute(rest: &str) -> (&str, &str, &str) {
     (name, &value[..end], &value[end..])
 }
 
-fn declarations(style: &str) -> impl Iterator<Item = (&str, &str)> {
-    style.split(';').filter_map(|declaration| {
-        let (property, value) = declaration.split_once(':')?;
-        let value = value.trim().trim_end_matches("!important").trim();
-        Some((property.trim(), value))
-    })
-}
-
-/// Whether declarations hide an element.
-fn hides(style: &str) -> bool {
-    let is_zero = |value: &str| {
-        let digits: String = value
-            .chars()
-            .take_while(|it| it.is_ascii_digit() || *it == '.')
-            .collect();
-        digits.parse::<f32>().is_ok_and(|it| it < 1.5)
-            && !value.ends_with("em")
-            && !value.ends_with('%')
-            || digits.parse::<f32>().is_ok_and(|it| it == 0.0)
-    };
-    let is_far = |value: &str| {
-        value.starts_with('-') && value[1..].chars().take_while(char::is_ascii_digit).count() >= 3
-    };
-    let mut is_small = false;
-    let mut cuts = false;
-    let by_one = declarations(style).any(|(property, value)| {
-        let is_size = ["height", "max-height", "width", "max-width"].contains(&property);
-        is_small |= is_size && is_zero(value);
-        cuts |= property.starts_with("overflow") && value.starts_with("hidden");
-        match property {
-            "display" => value == "none",
-            "content-visibility" => value == "hidden",
-            "transform" => value.starts_with("scale(0)") || value.starts_with("scale(0,"),
-            "filter" => value.starts_with("opacity(0"),
-            "clip-path" => ["inset(50%", "inset(100%", "circle(0"]
-                .iter()
-                .any(|it| value.starts_with(it)),
-            "visibility" => value == "hidden" || value == "collapse",
-            "opacity" => value.parse::<f32>().is_ok_and(|it| it < 0.1),
-            "font-size" => is_zero(value),
-            "mso-hide" => value == "all",
-            "text-indent" | "left" | "top" | "margin-left" => is_far(value),
-            "color" => value == "transparent",
-            "clip" => value.starts_with("rect(0"),
-            _ => false,
-        }
-    });
-    by_one || (is_small && cuts)
-}
-
 /// A colour without spaces, and short hexadecimal forms in full.
 fn plain_color(color: &str) -> String {
     let plain: String = color.chars().filter(|it| !it.is_whitespace()).collect();
@@ -153,24 +107,18 @@ fn plain_color(color: &str) -> String {
     }
 }
 
-fn is_white(color: &str) -> bool {
-    let plain: String = color.chars().filter(|it| !it.is_whitespace()).collect();
-    let hex = plain.strip_prefix('#').filter(|it| it.is_ascii());
-    let is_light_hex = match hex {
-        Some(hex) if hex.len() == 6 => (0..3)
-            .all(|at| u8::from_str_radix(&hex[at * 2..at * 2 + 2], 16).is_ok_and(|it| it >= 0xf8)),
-        Some(hex) if hex.len() == 3 => hex.eq_ignore_ascii_case("fff"),
-        _ => false,
-    };
-    is_light_hex
-        || plain == "white"
-        || plain == "rgb(255,255,255)"
-        || plain.starts_with("rgba(255,255,255,")
+/// What style sheets hide.
+#[derive(Debug, Default)]
+pub(super) struct Sheets {
+    /// Classes that a rule with one class as its selector hides.
+    pub(super) hidden_classes: HashSet<String>,
+    /// A rule hides something, and its selector is of another kind.
+    pub(super) has_unread: bool,
 }
 
-/// Classes that a rule with one class as its selector hides.
-pub(super) fn hidden_classes(html: &str) -> HashSet<String> {
-    let mut classes = HashSet::new();
+/// Reads the style sheets of a document.
+pub(super) fn sheets(html: &str) -> Sheets {
+    let mut sheets = Sheets::default();
     let mut rest = html;
     let mut left = MAX_SHEET_BYTES;
     while let Some(start) = find_ignoring_case(rest, "<style") {
@@ -178,14 +126,23 @@ pub(super) fn hidden_classes(html: &str) -> HashSet<String> {
         let end = find_ignoring_case(sheet, "</style").unwrap_or(sheet.len());
         let cut = sheet[..end].floor_char_boundary(left);
         let sheet_text = sheet[..cut].to_ascii_lowercase();
+        let (_, sheet_text) = sheet_text.split_once('>').unwrap_or_default();
+        let sheet_text = plain(&sheet_text.replace("<!--", " ").replace("-->", " "));
         left -= cut.min(left);
         for rule in sheet_text.split('}') {
             let Some((selectors, body)) = rule.rsplit_once('{') else {
                 continue;
             };
             if hides(body) {
-                let last = selectors.rsplit(['{', '>']).next().unwrap_or_default();
-                classes.extend(last.split(',').filter_map(class_of));
+                let last = selectors.rsplit(['{', ';']).next().unwrap_or_default();
+                for selector in last.split(',') {
+                    match class_of(selector) {
+                        Some(class) => {
+                            sheets.hidden_classes.insert(class);
+                        }
+                        None => sheets.has_unread = true,
+                    }
+                }
             }
         }
         rest = &sheet[end..];
@@ -194,7 +151,7 @@ pub(super) fn hidden_classes(html: &str) -> HashSet<String> {
         }
         rest = rest.get(1..).unwrap_or("");
     }
-    classes
+    sheets
 }
 
 /// The class of a selector such as `.note` or `span.note`.

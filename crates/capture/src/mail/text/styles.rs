@@ -206,14 +206,12 @@ fn author_field<'a>(lines: impl Iterator<Item = &'a str>) -> Option<String> {
 /// "On Thu, 29 Oct 2026, Ann wrote:", on up to three lines.
 pub(super) fn attribution(line: &str, lines: &Lines<'_>) -> Option<Beginning> {
     let begins = begins_with_date(line);
-    if !begins && !is_author_first(line, lines) {
-        return None;
-    }
-    let count = if begins {
-        let ends = |line: &str| line.len() <= MAX_LINE_BYTES && ends_attribution(line);
-        lines.clone().take(ATTRIBUTION_LINES).position(ends)? + 1
-    } else {
-        1
+    let ends = |line: &str| line.len() <= MAX_LINE_BYTES && ends_attribution(line);
+    let wrapped = lines.clone().take(ATTRIBUTION_LINES).position(ends);
+    let count = match wrapped.filter(|_| begins) {
+        Some(last) => last + 1,
+        None if is_author_first(line, lines) || is_shaped(line, lines) => 1,
+        None => return None,
     };
     let text: Vec<&str> = lines.clone().take(count).map(str::trim).collect();
     Some(Beginning {
@@ -269,7 +267,66 @@ fn is_author_first(line: &str, lines: &Lines<'_>) -> bool {
             .clone()
             .skip(1)
             .find(|it| !it.trim().is_empty())
-            .is_some_and(|it| it.starts_with('>'))
+            .is_some_and(is_marked)
+}
+
+/// Whether a line is quoted by what stands in front of it: `>`, perhaps behind spaces or somebody's
+/// initials, or the signs of other programs.
+pub(super) fn is_marked(line: &str) -> bool {
+    let line = line.trim_start();
+    let initials = line.bytes().take_while(u8::is_ascii_uppercase).count();
+    let is_named = (1..=3).contains(&initials) && line[initials..].starts_with("> ");
+    // A line of a table ends with a bar, too.
+    let is_barred = line.starts_with("| ") && !line.trim_end().ends_with('|');
+    is_named || is_barred || line.starts_with(['>', '＞', '»'])
+}
+
+/// "Ann <ann@b.example> ...:", in any language, where something follows; and the ways of programs
+/// that name only the author.
+fn is_shaped(line: &str, lines: &Lines<'_>) -> bool {
+    const ENDS: &[&str] = &[":", "----"];
+    if line.len() > MAX_LINE_BYTES {
+        return false;
+    }
+    let text = plain(line);
+    let is_field = || {
+        field(line).is_some_and(|(name, _)| {
+            AUTHOR_FIELDS.contains(&name.as_str()) || OTHER_FIELDS.contains(&name.as_str())
+        })
+    };
+    // Looked at last, as it may be far away.
+    let follows = || lines.clone().skip(1).any(|it| !it.trim().is_empty());
+    ENDS.iter().any(|it| text.ends_with(it))
+        && (names_address(&text) || is_dated(&text) || is_said(&text))
+        && !is_field()
+        && follows()
+}
+
+fn names_address(text: &str) -> bool {
+    let behind = text.split_once('<');
+    behind
+        .and_then(|(_, rest)| rest.split_once('>'))
+        .is_some_and(|(address, _)| address.contains('@') && !address.contains(' '))
+}
+
+/// Somebody wrote, and when or from where.
+fn is_dated(text: &str) -> bool {
+    const ENDS: &[&str] = &[
+        " wrote:",
+        " writes:",
+        " said:",
+        "wrote ----",
+        " geschrieben:",
+    ];
+    const WITHIN: &[&str] = &[" wrote on ", " wrote (", " a écrit le ", " schrieb am "];
+    let is_written =
+        ENDS.iter().any(|it| text.ends_with(it)) || WITHIN.iter().any(|it| text.contains(it));
+    is_written && (text.contains('@') || text.bytes().filter(u8::is_ascii_digit).count() >= 4)
+}
+
+fn is_said(text: &str) -> bool {
+    const STARTS: &[&str] = &["quoting ", "zitat von ", "citando ", "in article <"];
+    STARTS.iter().any(|it| text.starts_with(it))
 }
 
 /// Whose words an attribution says they are.

@@ -86,6 +86,36 @@ fn contradictions_leave_whole_or_not_at_all() {
 }
 
 #[test]
+fn several_deeds_of_one_message_contradict_only_what_another_message_says() {
+    let of_event = |number: u8, event: u8| {
+        let mut claim = claim("a", number, 7, 0.9);
+        if let Standing::Held { supports, .. } = &mut claim.standing {
+            supports[0].event = EventId::from_digest(Digest::of_bytes(&[event]));
+        }
+        claim
+    };
+    let statuses = |claims: Vec<Claim>| -> Vec<ClaimStatus> {
+        let choice = run(&[rule("a", &ALL, 0.0)], claims);
+        choice.chosen.iter().map(|it| it.status).collect()
+    };
+    let both = || vec![of_event(1, 50), of_event(2, 50)];
+    assert_eq!(statuses(both()), [ClaimStatus::Derived; 2]);
+    let mut with_other = both();
+    with_other.push(of_event(3, 51));
+    assert_eq!(statuses(with_other), [ClaimStatus::Disputed; 3]);
+    // Readings of the same words, and what was corrected, stay alternatives.
+    for mark in ["date.next_weekday_ambiguous", "statement.corrected"] {
+        let mut readings = both();
+        for claim in &mut readings {
+            if let Standing::Held { supports, .. } = &mut claim.standing {
+                supports[0].marks = vec![Name::new(mark).unwrap()];
+            }
+        }
+        assert_eq!(statuses(readings), [ClaimStatus::Disputed; 2]);
+    }
+}
+
+#[test]
 fn people_do_not_contradict_each_other() {
     let mut claims = vec![claim("a", 1, 7, 0.9), claim("a", 2, 7, 0.4)];
     for claim in &mut claims {

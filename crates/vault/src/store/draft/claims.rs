@@ -150,7 +150,7 @@ impl Draft<'_> {
         place
     }
 
-    /// The claims of a predicate that share a conversation with one, without itself.
+    /// The claims of a predicate that say something else in a conversation that it is from.
     pub fn contradicting(&mut self, claim: &Claim) -> Result<BTreeSet<ClaimId>, StoreError> {
         let mut found = BTreeSet::new();
         if !crate::core::claim::excludes_others(claim.datatype) {
@@ -159,11 +159,22 @@ impl Draft<'_> {
         for thread in claim.threads() {
             let address = thread_address(&claim.predicate, thread);
             let record: ThreadRecord = self.get(&address)?.unwrap_or_default();
+            let own = claim.statement(thread);
             for id in record.claims {
-                found.insert(ClaimId::parse(&id).ok_or(StoreError::Corrupt)?);
+                let id = ClaimId::parse(&id).ok_or(StoreError::Corrupt)?;
+                if id == claim.id {
+                    continue;
+                }
+                let key = ClaimKey {
+                    predicate: claim.predicate.clone(),
+                    id: id.clone(),
+                };
+                let other = self.claim(&key)?.ok_or(StoreError::Corrupt)?;
+                if other.statement(thread) != own {
+                    found.insert(id);
+                }
             }
         }
-        found.remove(&claim.id);
         Ok(found)
     }
 
