@@ -16,7 +16,7 @@ use opentelemetry_otlp::{ExporterBuildError, WithExportConfig};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkError;
 use opentelemetry_sdk::metrics::SdkMeterProvider;
-use opentelemetry_sdk::trace::SdkTracerProvider;
+use opentelemetry_sdk::trace::{Sampler, SdkTracerProvider};
 use prometheus::{Registry, TextEncoder};
 use tracing::{Level, Metadata, Subscriber};
 use tracing_subscriber::filter::{self, FilterExt};
@@ -138,17 +138,19 @@ fn resource(config: &TelemetryConfig) -> Resource {
         .build()
 }
 
-/// Spans are made without a collector too: their trace id correlates the logs of all processes.
+/// Spans are made without a collector too: their trace id correlates the logs of all processes. They
+/// keep nothing then; with one they do, whatever the caller's process has.
 fn tracers(config: &TelemetryConfig) -> Result<SdkTracerProvider, ExporterBuildError> {
-    let mut builder = SdkTracerProvider::builder().with_resource(resource(config));
-    if let Some(endpoint) = &config.otlp_endpoint {
-        let exporter = opentelemetry_otlp::SpanExporter::builder()
-            .with_tonic()
-            .with_endpoint(endpoint.as_str())
-            .build()?;
-        builder = builder.with_batch_exporter(exporter);
-    }
-    Ok(builder.build())
+    let builder = SdkTracerProvider::builder().with_resource(resource(config));
+    let Some(endpoint) = &config.otlp_endpoint else {
+        return Ok(builder.with_sampler(Sampler::AlwaysOff).build());
+    };
+    let exporter = opentelemetry_otlp::SpanExporter::builder()
+        .with_tonic()
+        .with_endpoint(endpoint.as_str())
+        .build()?;
+    let builder = builder.with_sampler(Sampler::AlwaysOn);
+    Ok(builder.with_batch_exporter(exporter).build())
 }
 
 fn meters(

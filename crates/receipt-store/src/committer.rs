@@ -253,8 +253,8 @@ impl Writer {
     }
 
     fn covered(&self, tenant: &Tenant, mut tree: Tree) -> Result<Tree, Error> {
-        self.kept.keep(tenant.clone(), tree.clone());
-        let covered = self.kept.cover(&*self.store, tenant);
+        self.kept.keep(tenant, &tree);
+        let covered = self.kept.cover_grown(&*self.store, tenant, &tree);
         let covered = covered.inspect_err(|_| self.metrics.failures.add(1, &[]))?;
         tree.cover(covered.ok_or(NO_LOG)?);
         Ok(tree)

@@ -158,19 +158,17 @@ where
 }
 
 fn server_span(method: &str, request: &Request<Body>, remote: RemoteContext) -> Span {
+    let peer = request.extensions().get::<PeerId>();
     let span = tracing::info_span!(
         "rpc",
         otel.name = method,
         otel.kind = "server",
         rpc.system = "grpc",
         rpc.method = method,
-        peer = field::Empty,
+        peer = peer.map(|peer| field::display(&peer.id)),
         correlation_id = field::Empty,
         rpc.status = field::Empty,
     );
-    if let Some(peer) = request.extensions().get::<PeerId>() {
-        span.record("peer", field::display(&peer.id));
-    }
     let adopted = match remote {
         RemoteContext::Continue => span.set_parent(propagation::extract(request.headers())),
         RemoteContext::Ignore => Ok(()),

@@ -1,5 +1,7 @@
 //! A request that comes in: what was stored before, and the decision.
 
+use std::pin::pin;
+
 use cl_host::deadline::Deadline;
 use cl_model::digest::Digest;
 use cl_model::refusal::{Code, Refusal};
@@ -68,7 +70,17 @@ impl PolicyEngine {
 
     async fn try_submit(&self, submission: &Submission) -> Result<RequestStatus, Error> {
         let key = submission.key();
-        let before = self.before(submission).await?;
+        // The receipt store is asked meanwhile; what only repeats itself does not wait for it.
+        let mut preflight = pin!(self.preflight(&submission.tenant, Operation::Decide));
+        let mut before = pin!(self.before(submission));
+        let mut answered = None;
+        let before = loop {
+            tokio::select! {
+                biased;
+                before = &mut before => break before?,
+                answer = &mut preflight, if answered.is_none() => answered = Some(answer),
+            }
+        };
         let digest = submission.request.digest();
         let replaces = match before.current {
             None => None,
@@ -85,8 +97,10 @@ impl PolicyEngine {
             return Err(self.repeated(submission, replaces.as_ref()).await?);
         }
         let active = self.snapshot_of(&submission.tenant, before.active).await?;
-        self.preflight(&submission.tenant, Operation::Decide)
-            .await?;
+        match answered {
+            Some(answer) => answer?,
+            None => preflight.await?,
+        }
         let turn = self.turn(submission, &active).await;
         let told = self
             .told_anew(submission, &active, before.settings, before.swept_until)

@@ -88,14 +88,14 @@ impl Kept {
         }
         let loaded = Tree::load(store, &self.key, tenant)?;
         if let Some(tree) = &loaded {
-            self.keep(tenant.clone(), tree.clone());
+            self.keep(tenant, tree);
         }
         Ok(loaded)
     }
 
     /// Keeps a tree that is durable.
-    pub fn keep(&self, tenant: Tenant, tree: Tree) {
-        insert(&mut self.lock().trees, &tenant, &tree.settled(), MAX_KEPT);
+    pub fn keep(&self, tenant: &Tenant, tree: &Tree) {
+        insert(&mut self.lock().trees, tenant, tree.settled(), MAX_KEPT);
     }
 
     /// The tree of a tenant as it is stored, once its pin has it and a quorum has cosigned it.
@@ -116,6 +116,36 @@ impl Kept {
             }
         }
         Err(Error::Busy)
+    }
+
+    /// The same for the tree that this process has just stored. Where the pin is still the one that it
+    /// was grown from, it goes on from there by the way it was made.
+    pub fn cover_grown(
+        &self,
+        store: &dyn Store,
+        tenant: &Tenant,
+        grown: &Tree,
+    ) -> Result<Option<Tree>, Error> {
+        if grown.grown_from().is_some() && self.advance(tenant, grown.grown_from(), grown)? {
+            let covered = self.cosigned(store, tenant, grown.settled(), Wait::Yes)?;
+            if covered.is_some() {
+                return Ok(covered);
+            }
+        }
+        self.cover(store, tenant)
+    }
+
+    /// Whether the pin of a tenant was this one, and is now that of the tree.
+    fn advance(&self, tenant: &Tenant, from: Option<&str>, tree: &Tree) -> Result<bool, Error> {
+        let origin = self.key.origin(tenant);
+        match self.pin.advance(&origin, from, tree.checkpoint()) {
+            Ok(()) => {
+                self.lock().pinned.insert(tenant.clone());
+                Ok(true)
+            }
+            Err(NotAdvanced::Moved) => Ok(false),
+            Err(NotAdvanced::Failed(error)) => Err(error.into()),
+        }
     }
 
     /// Pins the tree of a tenant as it is stored, also where it had a pin that is lost.
@@ -159,14 +189,8 @@ impl Kept {
                     }
                 }
             }
-            let advanced = (self.pin).advance(&origin, pinned.as_deref(), tree.checkpoint());
-            match advanced {
-                Ok(()) => {
-                    self.lock().pinned.insert(tenant.clone());
-                    return Ok(Some(tree));
-                }
-                Err(NotAdvanced::Moved) => {}
-                Err(NotAdvanced::Failed(error)) => return Err(error.into()),
+            if self.advance(tenant, pinned.as_deref(), &tree)? {
+                return Ok(Some(tree));
             }
         }
         Err(Error::Busy)
@@ -203,10 +227,10 @@ impl Kept {
                 Err(NotCosigned::Failed(error)) => return Err(Error::Uncosigned(error)),
                 Err(NotCosigned::Unproven(error)) => return Err(error),
             }
-            self.keep(tenant.clone(), tree.clone());
+            self.keep(tenant, &tree);
         }
         if self.cosigning.has_witnesses() {
-            insert(&mut self.lock().shown, tenant, &tree, MAX_SHOWN);
+            insert(&mut self.lock().shown, tenant, tree.settled(), MAX_SHOWN);
         }
         Ok(Some(tree))
     }
@@ -263,9 +287,9 @@ enum Missing {
 }
 
 /// Keeps a tree in place of one that is perhaps asked for again, if there is no room.
-fn insert(trees: &mut BTreeMap<Tenant, Tree>, tenant: &Tenant, tree: &Tree, limit: usize) {
+fn insert(trees: &mut BTreeMap<Tenant, Tree>, tenant: &Tenant, tree: Tree, limit: usize) {
     if trees.len() >= limit && !trees.contains_key(tenant) {
         trees.pop_first();
     }
-    trees.insert(tenant.clone(), tree.clone());
+    trees.insert(tenant.clone(), tree);
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use cl_model::key::{KEY_BYTES, PublicKey, SigningKey};
 use cl_model::leaf;
@@ -120,13 +121,15 @@ impl Signer for TenantKey<'_> {
 /// A tree as its checkpoint states it.
 #[derive(Clone, Debug)]
 pub struct Tree {
-    edge: Edge,
+    edge: Arc<Edge>,
     /// What this tree has that the stored one has not yet.
     appended: Option<Appended>,
     /// The signed checkpoint, and the cosignatures that were asked for.
     checkpoint: SignedCheckpoint,
     is_cosigned: bool,
     was_pinned: bool,
+    /// The checkpoint that this process has grown it from.
+    grown_from: Option<String>,
     text: String,
 }
 
@@ -163,11 +166,12 @@ impl Tree {
         };
         let edge = Edge::load(checkpoint.size(), checkpoint.root(), &tiles).map_err(unread)?;
         Ok(Self {
-            edge,
+            edge: Arc::new(edge),
             appended: None,
             checkpoint: signed,
             is_cosigned: false,
             was_pinned: true,
+            grown_from: None,
             text,
         })
     }
@@ -196,10 +200,15 @@ impl Tree {
     }
 
     /// The tree, without what only the group that grew it needs.
-    pub(crate) fn settled(self) -> Self {
+    pub(crate) fn settled(&self) -> Self {
         Self {
+            edge: Arc::clone(&self.edge),
             appended: None,
-            ..self
+            checkpoint: self.checkpoint.clone(),
+            is_cosigned: self.is_cosigned,
+            was_pinned: self.was_pinned,
+            grown_from: self.grown_from.clone(),
+            text: self.text.clone(),
         }
     }
 
@@ -226,6 +235,11 @@ impl Tree {
     /// Whether a tree of this log was pinned before this one was stored.
     pub fn was_pinned(&self) -> bool {
         self.was_pinned
+    }
+
+    /// The checkpoint that this process has grown it from, which was pinned then.
+    pub(super) fn grown_from(&self) -> Option<&str> {
+        self.grown_from.as_deref()
     }
 
     /// Publishes the checkpoint with the cosignatures of a quorum.
@@ -258,7 +272,7 @@ impl Tree {
         Proofs {
             prover: match &self.appended {
                 Some(appended) => appended.prover(tiles),
-                None => Prover::new(self.edge.clone(), tiles),
+                None => Prover::new(Edge::clone(&self.edge), tiles),
             },
             checkpoint: self.checkpoint.clone(),
         }
@@ -273,8 +287,11 @@ impl Tree {
         changes: &mut BTreeMap<Slot, Option<Vec<u8>>>,
     ) -> Result<Self, Error> {
         // What is grown was pinned before.
-        let was_pinned = stored.is_some();
-        let edge = stored.map_or_else(Edge::default, |tree| tree.edge);
+        let (edge, grown_from) = match stored {
+            Some(tree) => (tree.edge, Some(tree.text)),
+            None => (Arc::default(), None),
+        };
+        let was_pinned = grown_from.is_some();
         let entries = leaves.iter().map(|leaf| Entry::new(leaf));
         let entries = entries.collect::<Result<Vec<_>, _>>();
         let appended = entries.and_then(|entries| edge.append(&entries));
@@ -289,11 +306,12 @@ impl Tree {
         };
         changes.insert(Slot::Log(tenant.clone()), Some(record.encode_to_vec()));
         Ok(Self {
-            edge: appended.edge().clone(),
+            edge: Arc::new(appended.edge().clone()),
             appended: Some(appended),
             checkpoint,
             is_cosigned: false,
             was_pinned,
+            grown_from,
             text: record.checkpoint,
         })
     }
