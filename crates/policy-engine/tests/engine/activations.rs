@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::task::JoinHandle;
 
 use crate::cedar::in_cedar;
 use crate::documents::{TENANT, operation, request, snapshot};
@@ -81,6 +82,8 @@ async fn no_decision_is_older_than_an_activation_that_had_returned() {
         // Spread over the decisions, whatever a decision costs.
         let due = last / steps * u32::try_from(number).unwrap();
         while next.load(Ordering::SeqCst) < due {
+            let is_over = workers.iter().any(JoinHandle::is_finished);
+            assert!(!is_over, "a worker ended before its time");
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         let expected = Some(digests[number - 1].as_str());
