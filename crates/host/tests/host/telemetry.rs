@@ -115,26 +115,43 @@ async fn two_hops(authority: &Authority, telemetry: &Telemetry) -> (Running, Run
     (start.run().await, second)
 }
 
-#[tokio::test]
-async fn one_trace_spans_all_hops_and_reaches_the_collector() {
-    let authority = Authority::new("A");
-    let collector = Collector::default();
-    let (telemetry, logs, _guard) = telemetry("debug", Some(collector.start().await));
-    let (first, second) = two_hops(&authority, &telemetry).await;
+const TRACE_ID: &str = "0af7651916cd43dd8448eb211c80319c";
 
-    let trace_id = "0af7651916cd43dd8448eb211c80319c";
-    let mut client = HealthClient::new(peers_channel(&authority, first.addr));
+/// Calls the first of two servers within a trace of a process that has no collector, and returns what
+/// the second one was told of it.
+async fn call_within_trace(authority: &Authority, first: &Running, second: &Running) -> String {
+    let mut client = HealthClient::new(peers_channel(authority, first.addr));
     let mut request = asking("onward");
-    let traceparent = format!("00-{trace_id}-b7ad6b7169203331-01");
+    let traceparent = format!("00-{TRACE_ID}-b7ad6b7169203331-00");
     request
         .metadata_mut()
         .insert("traceparent", traceparent.parse().unwrap());
     within("the call", client.check(request)).await.unwrap();
 
     let header = second.probe.last().traceparent.unwrap();
-    assert!(header.starts_with(&format!("00-{trace_id}-")), "{header}");
-    assert_eq!(second.probe.last().correlation_id, trace_id);
-    assert_eq!(first.probe.last().correlation_id, trace_id);
+    assert!(header.starts_with(&format!("00-{TRACE_ID}-")), "{header}");
+    assert_eq!(second.probe.last().correlation_id, TRACE_ID);
+    assert_eq!(first.probe.last().correlation_id, TRACE_ID);
+    header
+}
+
+#[tokio::test]
+async fn one_trace_spans_all_hops_without_a_collector() {
+    let authority = Authority::new("A");
+    let (telemetry, logs, _guard) = telemetry("debug", None);
+    let (first, second) = two_hops(&authority, &telemetry).await;
+    call_within_trace(&authority, &first, &second).await;
+    let line = logs.text();
+    assert!(line.contains(TRACE_ID), "{line}");
+}
+
+#[tokio::test]
+async fn one_trace_spans_all_hops_and_reaches_the_collector() {
+    let authority = Authority::new("A");
+    let collector = Collector::default();
+    let (telemetry, logs, _guard) = telemetry("debug", Some(collector.start().await));
+    let (first, second) = two_hops(&authority, &telemetry).await;
+    let header = call_within_trace(&authority, &first, &second).await;
 
     for server in [first, second] {
         server.signals.send();
@@ -144,7 +161,7 @@ async fn one_trace_spans_all_hops_and_reaches_the_collector() {
     let spans = collector.0.lock().unwrap().clone();
     let trace: Vec<_> = spans
         .iter()
-        .filter(|span| hex(&span.trace_id) == trace_id)
+        .filter(|span| hex(&span.trace_id) == TRACE_ID)
         .collect();
     assert_eq!(trace.len(), 3, "server, client, server: {spans:#?}");
     let outer = trace
@@ -163,7 +180,7 @@ async fn one_trace_spans_all_hops_and_reaches_the_collector() {
     assert!(trace.iter().all(|span| span.name == CHECK));
 
     let line = logs.text();
-    assert!(line.contains(trace_id), "{line}");
+    assert!(line.contains(TRACE_ID), "{line}");
 }
 
 /// A raw channel with a certificate, whose requests carry what the test puts in.

@@ -126,7 +126,9 @@ impl Kept {
         tenant: &Tenant,
         grown: &Tree,
     ) -> Result<Option<Tree>, Error> {
-        if grown.grown_from().is_some() && self.advance(tenant, grown.grown_from(), grown)? {
+        if let Some(from) = grown.grown_from()
+            && self.advance(tenant, Some(from), grown)?
+        {
             let covered = self.cosigned(store, tenant, grown.settled(), Wait::Yes)?;
             if covered.is_some() {
                 return Ok(covered);
