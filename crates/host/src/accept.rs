@@ -41,7 +41,8 @@ pub struct ConnectionLimits {
     pub handshake_timeout: Duration,
     /// From the handshake to the first request.
     pub first_request_timeout: Duration,
-    /// After this age a connection is asked to end, so that renewed certificates take effect.
+    /// After this age a connection is asked to end, so that renewed certificates take effect. Clients of
+    /// this workspace leave theirs before.
     pub max_age: Duration,
     /// After being asked for this long, it is cut.
     pub age_grace: Duration,

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue, Request, Response};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tonic::body::Body;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
@@ -45,6 +45,9 @@ pub struct ClientLimits {
     pub keep_alive_interval: Duration,
     /// Time for the answer to a probe.
     pub keep_alive_timeout: Duration,
+    /// After this age a connection gets no further call. Less than servers let one become: a call that
+    /// is sent while its server ends the connection may be lost.
+    pub max_connection_age: Duration,
 }
 
 impl Default for ClientLimits {
@@ -54,6 +57,7 @@ impl Default for ClientLimits {
             default_deadline: Duration::from_secs(10),
             keep_alive_interval: Duration::from_secs(20),
             keep_alive_timeout: Duration::from_secs(10),
+            max_connection_age: Duration::from_secs(240),
         }
     }
 }
@@ -62,8 +66,8 @@ impl Default for ClientLimits {
 /// share it. Generated clients take it in place of a tonic `Channel`.
 ///
 /// Each call has a deadline (sent as `grpc-timeout`, enforced here up to the head of the answer), a
-/// client span, and carries the W3C trace context. After a certificate reload new calls use a new
-/// connection; running ones finish on the old one.
+/// client span, and carries the W3C trace context. After a certificate reload, and when the connection
+/// has become old, new calls use a new one; running ones finish on the old one.
 ///
 /// Failures below gRPC become `UNAVAILABLE`. Two of them carry a reason and are not worth a retry:
 /// [`status::PEER_NOT_VERIFIED`] and [`status::OWN_CERTIFICATE_REFUSED`].
@@ -84,7 +88,15 @@ struct Shared {
 #[derive(Clone, Debug)]
 struct Dialled {
     generation: u64,
+    /// Before the connection was made.
+    since: Instant,
     channel: Channel,
+}
+
+impl Dialled {
+    fn is_good(&self, generation: u64, limits: &ClientLimits) -> bool {
+        self.generation == generation && self.since.elapsed() < limits.max_connection_age
+    }
 }
 
 impl PeerChannel {
@@ -124,9 +136,10 @@ impl Shared {
         let generation = self.credentials.generation();
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         let dialled = match current.take() {
-            Some(dialled) if dialled.generation == generation => dialled,
+            Some(dialled) if dialled.is_good(generation, &self.limits) => dialled,
             Some(_) | None => Dialled {
                 generation,
+                since: Instant::now(),
                 channel: self
                     .endpoint
                     .connect_with_connector_lazy(self.dialer.clone()),

@@ -298,6 +298,40 @@ async fn a_connection_that_is_too_old_is_cut_with_all_its_handlers() {
     assert_eq!(server.ended().await.unwrap(), Ended::Drained);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn no_call_meets_the_end_of_its_connection() {
+    const MAX_AGE: Duration = Duration::from_millis(1000);
+    let authority = Authority::new("A");
+    let mut start = Start::new(credentials(&authority, SERVER));
+    start.limits = ConnectionLimits {
+        max_age: MAX_AGE,
+        ..ConnectionLimits::default()
+    };
+    let server = start.run().await;
+    let target = Target {
+        address: format!("localhost:{}", server.addr.port()),
+        id: SERVER_ID.parse().unwrap(),
+    };
+    let limits = ClientLimits {
+        connect_timeout: HANG,
+        default_deadline: HANG,
+        max_connection_age: MAX_AGE / 10,
+        ..ClientLimits::default()
+    };
+    let channel = PeerChannel::new(target, credentials(&authority, CLIENT), limits).unwrap();
+    let end = tokio::time::Instant::now() + 4 * MAX_AGE;
+    let mut callers = tokio::task::JoinSet::new();
+    for _ in 0..8 {
+        let mut client = HealthClient::new(channel.clone());
+        callers.spawn(async move {
+            while tokio::time::Instant::now() < end {
+                client.check(asking("")).await.unwrap();
+            }
+        });
+    }
+    within("the calls", callers.join_all()).await;
+}
+
 #[tokio::test]
 async fn a_channel_finds_a_restarted_peer_again() {
     let authority = Authority::new("A");
