@@ -192,6 +192,7 @@ impl Writer {
     pub fn commit(&self, commands: &[Command]) -> Vec<Result<Answer, Error>> {
         self.try_commit(commands).unwrap_or_else(|error| {
             self.metrics.failures.add(1, &[]);
+            self.proven.forget();
             if commands.is_empty() {
                 // Nobody waits for it, so nobody else would tell.
                 tracing::warn!(%error, "overdue intents are not recorded");
@@ -246,6 +247,8 @@ impl Writer {
             let grown: BTreeMap<_, _> = grown.collect();
             if grown.values().all(Result::is_ok) {
                 self.proven.note(grown.keys(), self.now_ms());
+            } else {
+                self.proven.forget();
             }
             return Ok(self.answer(outcomes, &grown));
         }
