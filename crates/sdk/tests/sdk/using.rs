@@ -135,6 +135,7 @@ async fn at_expiry_the_content_is_gone_for_good() {
     assert_eq!(code(refused), "BUNDLE_EXPIRED");
     // Once it is wiped, a clock that is set back brings nothing back.
     until("the content is wiped", async || {
+        tokio::time::sleep(Duration::from_millis(100)).await;
         clock.set(issued_at());
         let is_gone = bundle.facts().await.is_err();
         clock.set(at("2031-05-04T09:35:00Z"));
