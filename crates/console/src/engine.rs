@@ -360,6 +360,21 @@ impl Engine {
         read::page(entries, answer.next_page_token)
     }
 
+    pub(crate) async fn decision(
+        &self,
+        token: &[u8],
+        decision: &str,
+        deadline: Deadline,
+    ) -> Result<Decision, Error> {
+        let message = wire::GetDecisionRequest {
+            session: token.to_vec(),
+            decision_ref: read::decision_ref(decision),
+        };
+        let call = within(message, deadline);
+        let answer = given(self.client.clone().get_decision(call).await)?;
+        read::decision(answer.decision.ok_or(read::broken("decision"))?)
+    }
+
     pub(crate) async fn revoke(
         &self,
         token: &[u8],

@@ -150,7 +150,7 @@ const MISSING: StatusCode = StatusCode::NOT_FOUND;
 
 /// Every reason that the contracts of the engine and the receipt store name for the console's calls.
 #[rustfmt::skip]
-static REASONS: [Reason; 40] = [
+static REASONS: [Reason; 39] = [
     reason(Code::Unauthenticated, "SESSION_NOT_OPEN", StatusCode::UNAUTHORIZED, "You are signed out", "Your session ended. Sign in again; nothing was changed."),
     reason(Code::FailedPrecondition, "CEREMONY_NOT_OPEN", CONFLICT, "That took too long", "The confirmation was used already or is older than five minutes. Nothing was changed. Go back and begin again."),
     reason(Code::PermissionDenied, "ASSERTION_MALFORMED", FORBIDDEN, NOT_VERIFIED, SAFELY_REFUSED),
@@ -178,7 +178,6 @@ static REASONS: [Reason; 40] = [
     reason(Code::FailedPrecondition, "APPROVAL_ANSWERED", CONFLICT, "The request was answered already", "Your answer was not needed any more, and changed nothing."),
     reason(Code::FailedPrecondition, "APPROVAL_SCOPE_INCOMPLETE", CONFLICT, "The answer does not cover the request", "Nothing was granted. Look at the request again."),
     reason(Code::FailedPrecondition, "APPROVAL_NOT_NEEDED", CONFLICT, "No answer is needed", "The policy that is active now decides this request by itself."),
-    reason(Code::FailedPrecondition, "APPROVAL_TOO_LARGE", CONFLICT, "The request is too large to answer", "What it asks for does not fit into a signed approval. It cannot be granted, and expires."),
     reason(Code::ResourceExhausted, "TOO_MANY_REFUSED_ANSWERS", StatusCode::TOO_MANY_REQUESTS, "Too many answers were refused", "Nothing was changed. Wait an hour, then try again; tell your operator if it was not you."),
     reason(Code::PermissionDenied, "APPROVAL_REQUESTER_GONE", FORBIDDEN, "The requester is gone", "The requester's client is not registered any more. Nothing was granted."),
     reason(Code::PermissionDenied, "APPROVER_NOT_ALLOWED", FORBIDDEN, "You may not answer this request", "The active policy does not name you for it. Nothing was granted."),

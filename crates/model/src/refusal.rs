@@ -171,6 +171,7 @@ codes! {
     // Requests and policies.
     InvalidRequest = "INVALID_REQUEST", "the request does not fit its closed schema";
     InvalidSelectors = "INVALID_SELECTORS", "selectors must be an array of at most 64 distinct selectors";
+    RequestFromFuture = "REQUEST_FROM_FUTURE", "the request says that it was created later than now";
     RequestTooOld = "REQUEST_TOO_OLD", "the request was created so long ago that an earlier use may be forgotten";
     UnsupportedSelectorField = "UNSUPPORTED_SELECTOR_FIELD", "a selector may only name a predicate";
     InvalidRequestTask = "INVALID_REQUEST_TASK", "the task must have exactly a kind and user_visible";

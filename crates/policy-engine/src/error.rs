@@ -47,6 +47,12 @@ pub enum Error {
     /// The tenant has no such decision.
     #[error("no such decision")]
     DecisionNotFound,
+    /// The subject has delegated nothing to the requester.
+    #[error("no such delegation")]
+    DelegationNotFound,
+    /// The requester has no anomaly state.
+    #[error("no such anomaly state")]
+    AnomalyNotFound,
     /// There is no such approval, or not for this person.
     #[error("no such approval")]
     ApprovalNotFound,
@@ -150,6 +156,12 @@ impl Error {
             }
             Self::DecisionNotFound => {
                 status(Code::NotFound, "DECISION_NOT_FOUND", "no such decision")
+            }
+            Self::DelegationNotFound => {
+                status(Code::NotFound, "DELEGATION_NOT_FOUND", "no such delegation")
+            }
+            Self::AnomalyNotFound => {
+                status(Code::NotFound, "ANOMALY_NOT_FOUND", "no such anomaly state")
             }
             Self::ApprovalNotFound => {
                 status(Code::NotFound, "APPROVAL_NOT_FOUND", "no such approval")
@@ -307,10 +319,6 @@ fn unfit_status(unfit: Unfit) -> Status {
         Unfit::Expired | Unfit::Answered | Unfit::NotNeeded => (
             Code::FailedPrecondition,
             "the item takes no answer any more",
-        ),
-        Unfit::TooLarge => (
-            Code::FailedPrecondition,
-            "the names in question are too long for a signed approval",
         ),
         Unfit::ScopeIncomplete => (
             Code::FailedPrecondition,

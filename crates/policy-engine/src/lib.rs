@@ -159,6 +159,7 @@ const CALLERS: [(&str, &[&str], &[&str]); 4] = [
             "BeginAnswer",
             "FinishAnswer",
             "ListDecisions",
+            "GetDecision",
             "ExplainDecision",
             "RevokeGrant",
             "ListSubjects",

@@ -26,7 +26,7 @@ const IDENTITIES: [&str; 7] = [
 ];
 
 /// Where each package is served, and who may call its rpcs.
-const SERVED: [(&str, &str, &[&str]); 50] = [
+const SERVED: [(&str, &str, &[&str]); 51] = [
     (
         "policy.v1.PolicyService/SubmitRequest",
         POLICY_ENGINE,
@@ -114,6 +114,11 @@ const SERVED: [(&str, &str, &[&str]); 50] = [
     ),
     (
         "policy.v1.ApprovalService/ListDecisions",
+        POLICY_ENGINE,
+        &[CONSOLE],
+    ),
+    (
+        "policy.v1.ApprovalService/GetDecision",
         POLICY_ENGINE,
         &[CONSOLE],
     ),

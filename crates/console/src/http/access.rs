@@ -12,9 +12,6 @@ use crate::engine::Decision;
 use crate::error::Error;
 use crate::pages;
 
-/// Pages of decisions that are looked through for one.
-const MAX_PAGES: usize = 10;
-
 pub(super) async fn list(State(console): State<Arc<Console>>, request: Request) -> Response {
     let call = Call::of(request);
     let answer = async {
@@ -71,19 +68,9 @@ impl Console {
         name: &str,
         deadline: Deadline,
     ) -> Result<Decision, Error> {
-        let mut place = String::new();
-        for _ in 0..MAX_PAGES {
-            let page = self
-                .engine
-                .decisions(signed.token(), true, &place, deadline);
-            let page = page.await?;
-            if let Some(found) = page.entries.into_iter().find(|it| it.decision == name) {
-                return Ok(found);
-            }
-            match page.next {
-                Some(next) => place = next,
-                None => break,
-            }
+        let decision = self.engine.decision(signed.token(), name, deadline).await?;
+        if decision.is_active {
+            return Ok(decision);
         }
         Err(Error::of_reason("GRANT_NOT_ACTIVE").unwrap_or(Error::NotFound))
     }

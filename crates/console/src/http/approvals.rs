@@ -205,7 +205,6 @@ fn is_about_item(error: &Error) -> bool {
         "APPROVAL_ANSWERED",
         "APPROVAL_SCOPE_INCOMPLETE",
         "APPROVAL_NOT_NEEDED",
-        "APPROVAL_TOO_LARGE",
         "TOO_MANY_REFUSED_ANSWERS",
         "APPROVAL_REQUESTER_GONE",
         "APPROVER_NOT_ALLOWED",

@@ -356,6 +356,22 @@ impl ApprovalService for FakeEngine {
         }))
     }
 
+    async fn get_decision(
+        &self,
+        request: Request<wire::GetDecisionRequest>,
+    ) -> Result<Response<wire::GetDecisionResponse>, Status> {
+        self.before(&request)?;
+        let message = request.into_inner();
+        self.person(&message.session)?;
+        let state = self.state();
+        let mut decisions = state.decisions.iter();
+        let found = decisions.find(|it| it.decision_ref == message.decision_ref);
+        let found = found.ok_or_else(|| refusal(Code::NotFound, "DECISION_NOT_FOUND"))?;
+        Ok(Response::new(wire::GetDecisionResponse {
+            decision: Some(found.clone()),
+        }))
+    }
+
     async fn revoke_grant(
         &self,
         request: Request<wire::RevokeGrantRequest>,

@@ -246,6 +246,7 @@ fn methods(prefix: &str) -> Vec<String> {
         "BeginAnswer",
         "FinishAnswer",
         "ListDecisions",
+        "GetDecision",
         "RevokeGrant",
         "ListSubjects",
     ]

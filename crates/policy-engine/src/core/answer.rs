@@ -63,9 +63,6 @@ pub enum Unfit {
     /// Granted and declined scope are not the gated scope.
     #[error("the answer does not cover the gated scope")]
     ScopeIncomplete,
-    /// The names that it answers are longer than a signed approval may be.
-    #[error("the answer is too large")]
-    TooLarge,
     /// The active policy decides without a person.
     #[error("no answer is needed")]
     NotNeeded,
@@ -104,7 +101,6 @@ impl Unfit {
             Self::Expired => "APPROVAL_EXPIRED",
             Self::Answered => "APPROVAL_ANSWERED",
             Self::ScopeIncomplete => "APPROVAL_SCOPE_INCOMPLETE",
-            Self::TooLarge => "APPROVAL_TOO_LARGE",
             Self::NotNeeded => "APPROVAL_NOT_NEEDED",
             Self::RequesterGone => "APPROVAL_REQUESTER_GONE",
             Self::ApproverNotAllowed => "APPROVER_NOT_ALLOWED",

@@ -6,8 +6,13 @@ use cl_model::document::read_canonical;
 use cl_model::object::{ContextRequest, ProtocolObject};
 use cl_model::policy::Asked;
 use cl_model::refusal::{Code, Refusal};
+use cl_model::scalar::Action;
 use cl_model::urn::MAX_ID_BYTES;
 use cl_policy_cedar::{CompiledSnapshot, InvalidPolicies, InvalidSnapshot};
+
+/// The longest name of a predicate or an action. Whatever a request names is kept and shown with its
+/// decision, also what was denied.
+pub const MAX_NAME_BYTES: usize = 256;
 
 /// A request that fits its closed schema, with its exact bytes.
 #[derive(Clone)]
@@ -25,7 +30,10 @@ impl ReadRequest {
     pub fn parse(bytes: Vec<u8>) -> Result<Self, InvalidBytes> {
         let value = read_canonical(&bytes)?;
         let request = ContextRequest::read(&value)?;
-        if request.id.as_str().len() > MAX_ID_BYTES {
+        let predicates = request.selectors.iter().map(|it| it.predicate.as_str());
+        let actions = request.requested_actions.iter().map(Action::as_str);
+        let is_long = |name: &str| name.len() > MAX_NAME_BYTES;
+        if request.id.as_str().len() > MAX_ID_BYTES || predicates.chain(actions).any(is_long) {
             return Err(Refusal::from(Code::InvalidRequest).into());
         }
         Ok(Self {

@@ -200,6 +200,24 @@ impl ApprovalService for ApprovalRpc {
         .await
     }
 
+    async fn get_decision(
+        &self,
+        request: Request<wire::GetDecisionRequest>,
+    ) -> Result<Response<wire::GetDecisionResponse>, Status> {
+        let call = Call::of(&request);
+        call.answer(async {
+            let message = request.get_ref();
+            let decision = people::decision_id(&message.decision_ref)?;
+            let token = people::token("session", &message.session)?;
+            let person = self.engine.person(token).await?;
+            let shown = self.engine.own_decision(&person, &decision).await?;
+            Ok(wire::GetDecisionResponse {
+                decision: Some(shown::decision(&shown)),
+            })
+        })
+        .await
+    }
+
     async fn explain_decision(
         &self,
         request: Request<wire::ApprovalServiceExplainDecisionRequest>,

@@ -79,7 +79,7 @@ impl PolicyEngine {
         Ok(Some(anomaly))
     }
 
-    /// Clears the anomaly state of a requester, if it has one.
+    /// Clears the anomaly state of a requester.
     pub(crate) async fn clear_anomaly(
         &self,
         tenant: &TenantName,
@@ -101,9 +101,8 @@ impl PolicyEngine {
         if self.has_begun(tenant, operation_id, content).await? {
             return self.outbox.settle(tenant, operation_id).await;
         }
-        let Some(read) = self.anomaly(tenant, requester).await? else {
-            return Ok(());
-        };
+        let read = self.anomaly(tenant, requester).await?;
+        let read = read.ok_or(Error::AnomalyNotFound)?;
         self.preflight(tenant, operation).await?;
         let entry = self.setting_entry(tenant, operation, operation_id, &what, None)?;
         let used = self.used_for(operation_id, content, self.now());

@@ -140,9 +140,8 @@ impl PolicyEngine {
         if self.has_begun(tenant, operation_id, content).await? {
             return self.outbox.settle(tenant, operation_id).await;
         }
-        let Some(read) = self.delegation(tenant, subject, delegate).await? else {
-            return Ok(());
-        };
+        let read = self.delegation(tenant, subject, delegate).await?;
+        let read = read.ok_or(Error::DelegationNotFound)?;
         self.preflight(tenant, operation).await?;
         let entry = self.delegation_entry(tenant, operation, operation_id, subject, &what)?;
         let used = self.used_for(operation_id, content, self.now());

@@ -17,7 +17,6 @@ use crate::core::answer::Approved;
 use crate::core::difference::{Difference, Made};
 use crate::core::evaluation::{Decided, Inputs};
 use crate::core::explanation::Explanation;
-use crate::core::item::subjects_of;
 use crate::core::operation::TenantName;
 use crate::core::request::{ReadRequest, ReadSnapshot};
 use crate::core::signals::Signals;
@@ -107,15 +106,8 @@ impl PolicyEngine {
         person: &Person,
         decision: &DecisionId,
     ) -> Result<Explained, Error> {
-        let tenant = &person.tenant;
-        let recorded = self.recorded_decision(tenant, decision.as_str()).await?;
-        let recorded = recorded.ok_or(Error::DecisionNotFound)?;
-        let subject = reread(recorded.request.clone())?.request.subject_ref;
-        let active = self.active_snapshot(tenant).await?;
-        if !subjects_of(&active.read.snapshot, &person.principal).contains(&subject) {
-            return Err(Error::DecisionNotFound);
-        }
-        let examined = self.examine(tenant, recorded).await?;
+        let (recorded, _) = self.own_recorded(person, decision).await?;
+        let examined = self.examine(&person.tenant, recorded).await?;
         Ok(examined.explain())
     }
 

@@ -92,8 +92,9 @@ impl PolicyEngine {
             expires_at: Timestamp::from(shown.item.access_ends_at),
         };
         let document = document.to_bytes();
+        // The names of a request are bounded, so that this does not happen.
         if document.len() > artefact::MAX_DOCUMENT_BYTES {
-            return Err(Error::Unfit(Unfit::TooLarge));
+            return Err(Error::Internal);
         }
         let id: CeremonyId = self.random()?;
         let opened = OpenedAnswer {

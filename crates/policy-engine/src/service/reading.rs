@@ -1,9 +1,10 @@
 //! What people see: their queue, one item of it, and the decisions about their subjects.
 
 use cl_model::alias::subject_tag;
-use cl_model::object::{DecisionState, PolicyDecision, ProtocolObject};
+use cl_model::digest::Digest;
+use cl_model::object::{ContextRequest, DecisionState, PolicyDecision, ProtocolObject};
 use cl_model::scalar::Reference;
-use cl_model::urn::ApprovalId;
+use cl_model::urn::{ApprovalId, DecisionId};
 
 use super::PolicyEngine;
 use super::deciding::ActiveSnapshot;
@@ -15,7 +16,10 @@ use crate::core::request::ReadRequest;
 use crate::core::state::State;
 use crate::error::Error;
 use crate::store::people::{Past, Pending};
-use crate::store::{Conclusion, RecordedDecision, StoreError, StoredRequest, blocking};
+use crate::store::{Conclusion, RecordedDecision, RequestKey, StoreError, StoredRequest, blocking};
+
+/// The most decisions that one page is looked for in. Strangers decide how many there are.
+const MAX_LOOKED_AT: usize = 1000;
 
 /// Where an item stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +62,7 @@ pub(crate) struct ShownDecision {
     pub(crate) subject: Reference,
     pub(crate) request: ReadRequest,
     pub(crate) decision: PolicyDecision,
+    pub(crate) digest: Digest,
     pub(crate) decided_at: cl_model::time::UnixTime,
     pub(crate) state: State,
     pub(crate) is_active_grant: bool,
@@ -238,29 +243,73 @@ impl PolicyEngine {
     ) -> Result<(Vec<ShownDecision>, Option<PlaceOfSubject>), Error> {
         let mut shown = Vec::new();
         let mut looked_at = 0;
-        let mut last = None;
         for subject in self.subjects(person, after.as_ref()).await? {
-            let from = after.clone().filter(|after| after.subject == subject);
-            let (tenant, of, left) = (person.tenant.clone(), subject.clone(), limit - looked_at);
-            let found = blocking(&self.store, move |store| {
-                let from = from.as_ref().map(|from| (from.number, from.name.as_str()));
-                store.history(&tenant, &of, from, left)
-            });
-            for past in found.await? {
-                looked_at += 1;
-                last = Some(PlaceOfSubject {
-                    subject: subject.clone(),
-                    number: past.place,
-                    name: past.decision_id.clone(),
+            let mut last = after.clone().filter(|after| after.subject == subject);
+            loop {
+                let (tenant, of, from) = (person.tenant.clone(), subject.clone(), last.clone());
+                let found = blocking(&self.store, move |store| {
+                    let from = from.as_ref().map(|from| (from.number, from.name.as_str()));
+                    store.history(&tenant, &of, from, limit)
                 });
-                let decision = self.shown_decision(past, &subject).await?;
-                shown.extend(decision.filter(|it| it.is_active_grant || !active_grants_only));
-            }
-            if looked_at == limit {
-                return Ok((shown, last));
+                let found = found.await?;
+                let is_last = found.len() < limit;
+                for past in found {
+                    looked_at += 1;
+                    last = Some(PlaceOfSubject {
+                        subject: subject.clone(),
+                        number: past.place,
+                        name: past.decision_id.clone(),
+                    });
+                    let decision = self.shown_decision(past, &subject).await?;
+                    shown.extend(decision.filter(|it| it.is_active_grant || !active_grants_only));
+                    if shown.len() == limit || looked_at == MAX_LOOKED_AT {
+                        return Ok((shown, last));
+                    }
+                }
+                if is_last {
+                    break;
+                }
             }
         }
         Ok((shown, None))
+    }
+
+    /// A decision about a subject that a person may approve for, with its request; none about anybody
+    /// else is found.
+    pub(super) async fn own_recorded(
+        &self,
+        person: &Person,
+        decision: &DecisionId,
+    ) -> Result<(RecordedDecision, ContextRequest), Error> {
+        let tenant = &person.tenant;
+        let recorded = self.recorded_decision(tenant, decision.as_str()).await?;
+        let recorded = recorded.ok_or(Error::DecisionNotFound)?;
+        let request = reread(recorded.request.clone())?.request;
+        let active = self.active_snapshot(tenant).await?;
+        if !subjects_of(&active.read.snapshot, &person.principal).contains(&request.subject_ref) {
+            return Err(Error::DecisionNotFound);
+        }
+        Ok((recorded, request))
+    }
+
+    /// The same, as it is shown.
+    pub(crate) async fn own_decision(
+        &self,
+        person: &Person,
+        decision: &DecisionId,
+    ) -> Result<ShownDecision, Error> {
+        let (recorded, request) = self.own_recorded(person, decision).await?;
+        let past = Past {
+            key: RequestKey {
+                tenant: person.tenant.clone(),
+                principal: recorded.facts.principal,
+                id: request.id,
+            },
+            decision_id: decision.as_str().to_owned(),
+            place: 0,
+        };
+        let shown = self.shown_decision(past, &request.subject_ref).await?;
+        shown.ok_or(Error::DecisionNotFound)
     }
 
     /// One decision with where its request stands; none if it was forgotten meanwhile.
@@ -293,6 +342,7 @@ impl PolicyEngine {
         Ok(Some(ShownDecision {
             request: reread(recorded.request)?,
             is_active_grant: is_live && decision.decision.allows(),
+            digest: Digest::of_bytes(&recorded.decision),
             decided_at: recorded.now,
             approval: approved.map(|approved| approved.document().id.clone()),
             subject: subject.clone(),

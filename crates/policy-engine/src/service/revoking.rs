@@ -4,17 +4,15 @@ use cl_model::digest::Digest;
 use cl_model::urn::DecisionId;
 use serde_json::json;
 
-use super::reading::{ShownDecision, reread};
 use super::sign_in::Person;
 use super::{PolicyEngine, retried};
 use crate::core::evidence::{Evidence, Operation};
 use crate::core::grant::SubjectNames;
-use crate::core::item::subjects_of;
 use crate::core::operation::OperationId;
 use crate::core::state::State;
 use crate::error::Error;
-use crate::store::people::{Past, Revocation};
-use crate::store::{RequestKey, StoreError, blocking};
+use crate::store::people::Revocation;
+use crate::store::{StoreError, blocking};
 
 impl PolicyEngine {
     /// Takes back what a decision granted. It narrows, and so holds while the receipt store is away;
@@ -35,27 +33,8 @@ impl PolicyEngine {
         operation_id: &OperationId,
     ) -> Result<(), Error> {
         let tenant = &person.tenant;
-        let (of, id) = (tenant.clone(), decision.as_str().to_owned());
-        let read = blocking(&self.store, move |store| store.decision(&of, &id));
-        let recorded = read.await?.ok_or(Error::DecisionNotFound)?;
-        let request = reread(recorded.request)?;
-        let subject = request.request.subject_ref.clone();
-        let active = self.active_snapshot(tenant).await?;
-        if !subjects_of(&active.read.snapshot, &person.principal).contains(&subject) {
-            return Err(Error::DecisionNotFound);
-        }
-        let key = RequestKey {
-            tenant: tenant.clone(),
-            principal: recorded.facts.principal,
-            id: request.request.id.clone(),
-        };
-        let past = Past {
-            key: key.clone(),
-            decision_id: decision.as_str().to_owned(),
-            place: 0,
-        };
-        let shown: Option<ShownDecision> = self.shown_decision(past, &subject).await?;
-        let shown = shown.ok_or(Error::DecisionNotFound)?;
+        let shown = self.own_decision(person, decision).await?;
+        let key = shown.past.key.clone();
         if shown.state == State::Revoked {
             // Perhaps another operation has revoked it, and waits for its receipt.
             let id = decision.as_str();
@@ -71,7 +50,7 @@ impl PolicyEngine {
         if self.has_begun(tenant, operation_id, content).await? {
             return Err(StoreError::Conflict.into());
         }
-        let names = SubjectNames::of_request(&request, tenant, &self.keys);
+        let names = SubjectNames::of_request(&shown.request, tenant, &self.keys);
         let now = self.now();
         let evidence = Evidence {
             operation,
@@ -81,8 +60,8 @@ impl PolicyEngine {
             about: Some((key.id.as_str(), decision.as_str())),
             policy: Some(shown.decision.policy_snapshot.digest),
             facts: &[],
-            input: request.digest(),
-            output: Digest::of_bytes(&recorded.decision),
+            input: shown.request.digest(),
+            output: shown.digest,
             decision: Some(shown.outcome().as_str()),
             now,
         };

@@ -1,7 +1,5 @@
 //! A request that comes in: what was stored before, and the decision.
 
-use std::pin::pin;
-
 use cl_host::deadline::Deadline;
 use cl_model::digest::Digest;
 use cl_model::refusal::{Code, Refusal};
@@ -18,6 +16,9 @@ use crate::core::request::{InvalidBytes, ReadRequest};
 use crate::core::state::{OnSubmission, State};
 use crate::error::Error;
 use crate::store::{Active, RequestKey, StoreError, StoredRequest, blocking};
+
+/// How far the clock of a requester may be ahead.
+const CLOCK_LEEWAY_SECONDS: u64 = 300;
 
 /// A request to decide.
 pub(crate) struct Submission {
@@ -70,17 +71,7 @@ impl PolicyEngine {
 
     async fn try_submit(&self, submission: &Submission) -> Result<RequestStatus, Error> {
         let key = submission.key();
-        // The receipt store is asked meanwhile; what only repeats itself does not wait for it.
-        let mut preflight = pin!(self.preflight(&submission.tenant, Operation::Decide));
-        let mut before = pin!(self.before(submission));
-        let mut answered = None;
-        let before = loop {
-            tokio::select! {
-                biased;
-                before = &mut before => break before?,
-                answer = &mut preflight, if answered.is_none() => answered = Some(answer),
-            }
-        };
+        let before = self.before(submission).await?;
         let digest = submission.request.digest();
         let replaces = match before.current {
             None => None,
@@ -97,10 +88,9 @@ impl PolicyEngine {
             return Err(self.repeated(submission, replaces.as_ref()).await?);
         }
         let active = self.snapshot_of(&submission.tenant, before.active).await?;
-        match answered {
-            Some(answer) => answer?,
-            None => preflight.await?,
-        }
+        // Only now: what repeats itself costs the receipt store nothing.
+        self.preflight(&submission.tenant, Operation::Decide)
+            .await?;
         let turn = self.turn(submission, &active).await;
         let told = self
             .told_anew(submission, &active, before.settings, before.swept_until)
@@ -180,12 +170,16 @@ impl PolicyEngine {
         })
     }
 
-    /// Refuses a request that may have been decided and forgotten, so that none is decided twice.
+    /// Refuses a request that may have been decided and forgotten, so that none is decided twice, and one
+    /// from the future, which would be kept for longer than any other.
     fn check_age(&self, request: &ReadRequest, forgotten: UnixTime) -> Result<(), Error> {
+        let refused = |code| Error::document("request")(InvalidBytes::Refused(Refusal::from(code)));
         let created_at = request.request.created_at.instant();
         if created_at.plus_seconds(self.retention_seconds) <= forgotten {
-            let refusal = Refusal::from(Code::RequestTooOld);
-            return Err(Error::document("request")(InvalidBytes::Refused(refusal)));
+            return Err(refused(Code::RequestTooOld));
+        }
+        if created_at > self.now().plus_seconds(CLOCK_LEEWAY_SECONDS) {
+            return Err(refused(Code::RequestFromFuture));
         }
         Ok(())
     }

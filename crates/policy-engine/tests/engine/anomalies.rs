@@ -176,7 +176,9 @@ async fn states_are_set_listed_and_cleared_with_receipts() {
     assert_eq!(late.unwrap().state, "severe");
     clear(&running, "urn:agent:b", 0x32).await.unwrap();
     clear(&running, "urn:agent:b", 0x32).await.unwrap();
-    clear(&running, "urn:agent:b", 0x33).await.unwrap();
+    let cleared = clear(&running, "urn:agent:b", 0x33).await;
+    let not_found = refused(Code::NotFound, "ANOMALY_NOT_FOUND");
+    assert_eq!(refusal(cleared), not_found);
     assert_eq!(world.receipts.of("policy.clear_anomaly").len(), 1);
     let late = set(&running, "urn:agent:b", "elevated", 0x21)
         .await

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cl_wire::policy::v1::{ApprovalState, RequestState};
+use cl_wire::policy::v1::RequestState;
 use serde_json::json;
 use tonic::Code;
 
@@ -98,26 +98,35 @@ fn gated_later(tail: &str) -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn names_too_long_for_a_signed_approval_are_refused_before_anybody_signs() {
+async fn the_longest_names_fit_a_signed_approval() {
     let world = World::new().await;
     let running = world.start().await;
-    let name = |number: usize| format!("x{number}.{}", "y".repeat(2_000));
-    let names: Vec<_> = (0..20).map(name).collect();
+    let names = |kind: &str| -> Vec<_> {
+        let name = |number: usize| format!("{kind}{number:02}.{}", "y".repeat(252));
+        (0..64).map(name).collect()
+    };
+    let (facts, actions) = (names("f"), names("a"));
     let mut document = snapshot("v1");
-    document["policy"]["approval_required_actions"] = json!(names);
+    document["policy"]["approval_required_selectors"] = json!(facts);
+    document["policy"]["approval_required_actions"] = json!(actions);
+    for fact in &facts {
+        document["predicates"][fact] = json!({"datatype": "text"});
+    }
     running.activate_new(&document, None).await;
     let person = running.person(OWNER, 0x100).await;
     let mut request = gated("r1");
-    request["requested_actions"] = json!(names);
+    let selector = |fact: &String| json!({"predicate": fact});
+    request["selectors"] = facts.iter().map(selector).collect();
+    request["requested_actions"] = json!(actions);
     let status = running.ask(&request, 1).await.unwrap();
     assert_eq!(status.state(), RequestState::PendingApproval);
     let item = running.only_item(&person.session).await;
-    let begun = running
-        .begin_answer(grant_all(&person.session, &item))
+    let answer = grant_all(&person.session, &item);
+    let ceremony = running.begin_answer(answer).await.unwrap().ceremony;
+    let ceremony = ceremony.unwrap();
+    let signed = person.authenticator.sign(&ceremony.challenge).unwrap();
+    let finished = running
+        .finish_answer(&person.session, &ceremony, signed, 2)
         .await;
-    let too_large = refused(Code::FailedPrecondition, "APPROVAL_TOO_LARGE");
-    assert_eq!(refusal(begun), too_large);
-    let approval_ref = item.summary.unwrap().approval_ref;
-    let still = running.item(&person.session, &approval_ref).await.unwrap();
-    assert_eq!(still.state(), ApprovalState::Pending);
+    assert_eq!(finished.unwrap().state(), RequestState::Decided);
 }

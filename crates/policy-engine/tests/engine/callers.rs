@@ -184,6 +184,11 @@ async fn only_the_console_and_operators_meet_people() {
             ),
             refusal(
                 approvals
+                    .get_decision(wire::GetDecisionRequest::default())
+                    .await,
+            ),
+            refusal(
+                approvals
                     .explain_decision(wire::ApprovalServiceExplainDecisionRequest::default())
                     .await,
             ),

@@ -220,7 +220,8 @@ async fn delegations_are_set_listed_and_revoked_with_receipts_of_their_subject()
     );
     revoke(&running, 0x30).await.unwrap();
     revoke(&running, 0x30).await.unwrap();
-    revoke(&running, 0x31).await.unwrap();
+    let not_found = refused(Code::NotFound, "DELEGATION_NOT_FOUND");
+    assert_eq!(refusal(revoke(&running, 0x31).await), not_found);
     assert_eq!(world.receipts.of("policy.revoke_delegation").len(), 1);
     assert_eq!(listed(&running, 0).await.len(), 2);
     // A late repeat does not bring it back.

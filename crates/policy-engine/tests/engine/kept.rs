@@ -2,6 +2,7 @@
 
 use cl_authenticator::Authenticator;
 use cl_kv::{Engine, Scan};
+use cl_model::time::UnixTime;
 use cl_wire::policy::v1::RequestState;
 use serde_json::json;
 use tonic::Code;
@@ -89,9 +90,10 @@ async fn a_clock_that_steps_back_after_a_sweep_has_nothing_decided_twice() {
     running.kill().await;
     let running = world.start().await;
     assert_eq!(refusal(running.submit(renewed.clone()).await), again);
+    world.clock.advance(60_000);
     let mut later = request.clone();
-    later["created_at"] = json!("2030-01-03T12:05:00Z");
-    later["expires_at"] = json!("2030-01-03T13:00:00Z");
+    later["created_at"] = json!("2030-01-01T12:05:30Z");
+    later["expires_at"] = json!("2030-01-01T13:00:00Z");
     renewed.request = submission(&later, 1).request;
     let too_old = refused(Code::FailedPrecondition, "OPERATION_TOO_OLD");
     assert_eq!(refusal(running.submit(renewed).await), too_old);
@@ -231,4 +233,41 @@ async fn a_used_challenge_stays_used_when_the_clock_steps_back() {
     let again = running.finish_sign_in(&ceremony, signed).await;
     let spent = refused(Code::FailedPrecondition, "CEREMONY_NOT_OPEN");
     assert_eq!(refusal(again), spent);
+}
+
+#[tokio::test]
+async fn a_request_from_the_future_leaves_nothing() {
+    let world = World::new().await;
+    let running = world.ready().await;
+    let at = |ms: i64| UnixTime::from_milliseconds(NOW_MS + ms).to_string();
+    let mut ahead = request("r1");
+    ahead["created_at"] = json!(at(300_001));
+    let from_future = refused(Code::InvalidArgument, "REQUEST_FROM_FUTURE");
+    assert_eq!(refusal(running.ask(&ahead, 1).await), from_future);
+    assert_eq!(records(&world, "decision"), 0);
+    // A clock may be some minutes ahead.
+    ahead["created_at"] = json!(at(300_000));
+    running.ask(&ahead, 1).await.unwrap();
+}
+
+#[tokio::test]
+async fn names_without_end_are_refused() {
+    let world = World::new().await;
+    let running = world.ready().await;
+    let invalid = refused(Code::InvalidArgument, "INVALID_REQUEST");
+    for (number, length) in [(1, 256), (2, 257)] {
+        let name = "a".repeat(length);
+        let mut of_fact = request(&format!("fact-{length}"));
+        of_fact["selectors"] = json!([{"predicate": name}]);
+        let mut of_action = request(&format!("action-{length}"));
+        of_action["requested_actions"] = json!([name]);
+        for (asked, number) in [(of_fact, 2 * number), (of_action, 2 * number + 1)] {
+            let answer = running.ask(&asked, number).await;
+            if length > 256 {
+                assert_eq!(refusal(answer), invalid);
+            } else {
+                answer.unwrap();
+            }
+        }
+    }
 }

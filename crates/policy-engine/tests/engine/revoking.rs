@@ -1,8 +1,10 @@
 //! Grants that people take back.
 
 use cl_wire::policy::v1::{
-    DecisionSummary, ListDecisionsRequest, ListSubjectsRequest, RequestState, RevokeGrantRequest,
+    DecisionSummary, GetDecisionRequest, ListDecisionsRequest, ListSubjectsRequest, RequestState,
+    RevokeGrantRequest,
 };
+use serde_json::json;
 use tonic::{Code, Status};
 
 use crate::documents::{gated, operation, request};
@@ -27,6 +29,19 @@ async fn decisions(running: &Running, session: &[u8], only: bool) -> Vec<Decisio
             return all;
         }
     }
+}
+
+async fn get(
+    running: &Running,
+    session: &[u8],
+    decision_ref: &str,
+) -> Result<DecisionSummary, Status> {
+    let message = GetDecisionRequest {
+        session: session.to_vec(),
+        decision_ref: decision_ref.to_owned(),
+    };
+    let answer = running.approvals.clone().get_decision(message).await?;
+    Ok(answer.into_inner().decision.unwrap())
 }
 
 async fn revoke(
@@ -205,4 +220,42 @@ async fn a_revocation_holds_while_receipts_cannot_be_written() {
         .await
         .unwrap();
     assert_eq!(world.receipts.of("policy.revoke_grant").len(), 1);
+}
+
+#[tokio::test]
+async fn refused_requests_of_a_stranger_hide_no_grant_from_a_person() {
+    let world = World::with_issuer().await;
+    let running = world.ready().await;
+    let person = running.person(OWNER, 0x100).await;
+    let stranger = running.person("urn:person:stranger", 0x110).await;
+    let granted = running.ask(&request("r1"), 1).await.unwrap();
+    let granted_ref = decision(&granted)["id"].as_str().unwrap().to_owned();
+    for number in 0..60 {
+        world.clock.advance(5);
+        let mut refused = request(&format!("noise-{number}"));
+        refused["selectors"] = json!([{"predicate": "medical_record"}]);
+        refused["requested_actions"] = json!([]);
+        let status = running.ask(&refused, 0x1000 + number).await.unwrap();
+        assert_eq!(decision(&status)["decision"], "deny");
+    }
+    // One page has it: it is filled by what is shown.
+    let message = ListDecisionsRequest {
+        session: person.session.clone(),
+        active_grants_only: true,
+        ..ListDecisionsRequest::default()
+    };
+    let page = running.approvals.clone().list_decisions(message).await;
+    let page = page.unwrap().into_inner().decisions;
+    assert_eq!(page.len(), 1);
+    assert_eq!(page[0].decision_ref, granted_ref);
+    let found = get(&running, &person.session, &granted_ref).await.unwrap();
+    assert_eq!(found, page[0]);
+    let not_found = refused(Code::NotFound, "DECISION_NOT_FOUND");
+    let foreign = get(&running, &stranger.session, &granted_ref).await;
+    assert_eq!(refusal(foreign), not_found);
+    revoke(&running, &person.session, &granted_ref, 0x2000)
+        .await
+        .unwrap();
+    let found = get(&running, &person.session, &granted_ref).await.unwrap();
+    assert!(!found.active_grant);
 }

@@ -1389,6 +1389,24 @@ pub struct ListDecisionsResponse {
     #[prost(string, tag = "2")]
     pub next_page_token: ::prost::alloc::string::String,
 }
+/// Asks for one decision.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct GetDecisionRequest {
+    /// The person's session.
+    #[prost(bytes = "vec", tag = "1")]
+    pub session: ::prost::alloc::vec::Vec<u8>,
+    /// The decision's URN.
+    #[prost(string, tag = "2")]
+    pub decision_ref: ::prost::alloc::string::String,
+}
+/// Returns one decision.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetDecisionResponse {
+    /// The decision. Always present.
+    #[prost(message, optional, tag = "1")]
+    pub decision: ::core::option::Option<DecisionSummary>,
+}
 /// One decision about a subject of the person's.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 #[prost(skip_debug)]
@@ -1844,8 +1862,7 @@ pub mod approval_service_client {
         /// - ABORTED: `APPROVAL_CHANGED`, when the item is not the one that the digest names any more:
         ///   show it anew
         /// - FAILED_PRECONDITION: `APPROVAL_EXPIRED`, `APPROVAL_ANSWERED`, `APPROVAL_SCOPE_INCOMPLETE`;
-        ///   `APPROVAL_NOT_NEEDED`, when the active policy decides the request without a person;
-        ///   `APPROVAL_TOO_LARGE`, when the names in question are too long for a signed approval
+        ///   `APPROVAL_NOT_NEEDED`, when the active policy decides the request without a person
         /// - RESOURCE_EXHAUSTED: `TOO_MANY_REFUSED_ANSWERS`, with RetryInfo
         /// - PERMISSION_DENIED: `APPROVAL_REQUESTER_GONE`, when the requester's client is not registered
         ///   any more
@@ -1915,6 +1932,30 @@ pub mod approval_service_client {
             req.extensions_mut().insert(GrpcMethod::new(
                 "contextlayer.policy.v1.ApprovalService",
                 "ListDecisions",
+            ));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Returns one decision about a subject of the person's.
+        ///
+        /// Errors beside those of the package:
+        ///
+        /// - NOT_FOUND: `DECISION_NOT_FOUND`, also for a decision about anybody else
+        pub async fn get_decision(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetDecisionRequest>,
+        ) -> std::result::Result<tonic::Response<super::GetDecisionResponse>, tonic::Status>
+        {
+            self.inner.ready().await.map_err(|e| {
+                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
+            })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/contextlayer.policy.v1.ApprovalService/GetDecision",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new(
+                "contextlayer.policy.v1.ApprovalService",
+                "GetDecision",
             ));
             self.inner.unary(req, path, codec).await
         }
@@ -2070,8 +2111,7 @@ pub mod approval_service_server {
         /// - ABORTED: `APPROVAL_CHANGED`, when the item is not the one that the digest names any more:
         ///   show it anew
         /// - FAILED_PRECONDITION: `APPROVAL_EXPIRED`, `APPROVAL_ANSWERED`, `APPROVAL_SCOPE_INCOMPLETE`;
-        ///   `APPROVAL_NOT_NEEDED`, when the active policy decides the request without a person;
-        ///   `APPROVAL_TOO_LARGE`, when the names in question are too long for a signed approval
+        ///   `APPROVAL_NOT_NEEDED`, when the active policy decides the request without a person
         /// - RESOURCE_EXHAUSTED: `TOO_MANY_REFUSED_ANSWERS`, with RetryInfo
         /// - PERMISSION_DENIED: `APPROVAL_REQUESTER_GONE`, when the requester's client is not registered
         ///   any more
@@ -2099,6 +2139,15 @@ pub mod approval_service_server {
             &self,
             request: tonic::Request<super::ListDecisionsRequest>,
         ) -> std::result::Result<tonic::Response<super::ListDecisionsResponse>, tonic::Status>;
+        /// Returns one decision about a subject of the person's.
+        ///
+        /// Errors beside those of the package:
+        ///
+        /// - NOT_FOUND: `DECISION_NOT_FOUND`, also for a decision about anybody else
+        async fn get_decision(
+            &self,
+            request: tonic::Request<super::GetDecisionRequest>,
+        ) -> std::result::Result<tonic::Response<super::GetDecisionResponse>, tonic::Status>;
         /// Says which rules made a decision about a subject of the person's as it is.
         ///
         /// Errors beside those of the package:
@@ -2609,6 +2658,47 @@ pub mod approval_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ListDecisionsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/contextlayer.policy.v1.ApprovalService/GetDecision" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetDecisionSvc<T: ApprovalService>(pub Arc<T>);
+                    impl<T: ApprovalService> tonic::server::UnaryService<super::GetDecisionRequest>
+                        for GetDecisionSvc<T>
+                    {
+                        type Response = super::GetDecisionResponse;
+                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetDecisionRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ApprovalService>::get_decision(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetDecisionSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
@@ -4415,10 +4505,11 @@ pub mod policy_admin_service_client {
             ));
             self.inner.unary(req, path, codec).await
         }
-        /// Clears the anomaly state of a requester. Without one it changes nothing.
+        /// Clears the anomaly state of a requester.
         ///
         /// Errors beside those of the package:
         ///
+        /// - NOT_FOUND: `ANOMALY_NOT_FOUND`, when the requester has none
         /// - ALREADY_EXISTS: `OPERATION_CONFLICT`
         /// - UNAVAILABLE: `RECEIPT_STORE_UNAVAILABLE` with `RetryInfo`; nothing was changed
         pub async fn clear_anomaly_state(
@@ -4488,11 +4579,12 @@ pub mod policy_admin_service_client {
             ));
             self.inner.unary(req, path, codec).await
         }
-        /// Revokes what a subject has delegated to a requester. Without anything it changes nothing.
-        /// What was granted before stays granted until it ends.
+        /// Revokes what a subject has delegated to a requester. What was granted before stays granted until
+        /// it ends.
         ///
         /// Errors beside those of the package:
         ///
+        /// - NOT_FOUND: `DELEGATION_NOT_FOUND`, when the subject has delegated nothing to the requester
         /// - ALREADY_EXISTS: `OPERATION_CONFLICT`
         /// - UNAVAILABLE: `RECEIPT_STORE_UNAVAILABLE` with `RetryInfo`; nothing was changed
         pub async fn revoke_delegation(
@@ -4677,10 +4769,11 @@ pub mod policy_admin_service_server {
             &self,
             request: tonic::Request<super::SetAnomalyStateRequest>,
         ) -> std::result::Result<tonic::Response<super::SetAnomalyStateResponse>, tonic::Status>;
-        /// Clears the anomaly state of a requester. Without one it changes nothing.
+        /// Clears the anomaly state of a requester.
         ///
         /// Errors beside those of the package:
         ///
+        /// - NOT_FOUND: `ANOMALY_NOT_FOUND`, when the requester has none
         /// - ALREADY_EXISTS: `OPERATION_CONFLICT`
         /// - UNAVAILABLE: `RECEIPT_STORE_UNAVAILABLE` with `RetryInfo`; nothing was changed
         async fn clear_anomaly_state(
@@ -4705,11 +4798,12 @@ pub mod policy_admin_service_server {
             &self,
             request: tonic::Request<super::SetDelegationRequest>,
         ) -> std::result::Result<tonic::Response<super::SetDelegationResponse>, tonic::Status>;
-        /// Revokes what a subject has delegated to a requester. Without anything it changes nothing.
-        /// What was granted before stays granted until it ends.
+        /// Revokes what a subject has delegated to a requester. What was granted before stays granted until
+        /// it ends.
         ///
         /// Errors beside those of the package:
         ///
+        /// - NOT_FOUND: `DELEGATION_NOT_FOUND`, when the subject has delegated nothing to the requester
         /// - ALREADY_EXISTS: `OPERATION_CONFLICT`
         /// - UNAVAILABLE: `RECEIPT_STORE_UNAVAILABLE` with `RetryInfo`; nothing was changed
         async fn revoke_delegation(
@@ -5945,6 +6039,18 @@ impl ::core::fmt::Debug for ListDecisionsResponse {
             .field(
                 "next_page_token",
                 &format_args!("{} bytes", self.next_page_token.len()),
+            )
+            .finish()
+    }
+}
+/// Shows the length of what must stay hidden, never its bytes.
+impl ::core::fmt::Debug for GetDecisionRequest {
+    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+        f.debug_struct("GetDecisionRequest")
+            .field("session", &format_args!("{} bytes", self.session.len()))
+            .field(
+                "decision_ref",
+                &format_args!("{} bytes", self.decision_ref.len()),
             )
             .finish()
     }
