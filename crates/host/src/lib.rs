@@ -49,4 +49,8 @@ pub mod telemetry;
 pub mod tls;
 pub mod trust;
 
+/// Every process allocates with this one.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 pub use self::life::{App, BoxError, Callers, Host, HostArgs, Process, run};
