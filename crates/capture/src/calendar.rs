@@ -8,8 +8,10 @@
 
 mod component;
 pub(crate) mod cut;
-mod meeting;
+mod event;
+mod nesting;
 mod recurrence;
+mod series;
 mod stamp;
 mod zone;
 
@@ -21,9 +23,9 @@ use cl_wire::vault::v1::Meeting;
 use self::component::Component;
 pub use self::cut::Refused;
 pub(crate) use self::cut::{Cut, objects};
-pub(crate) use self::meeting::Room;
-use self::meeting::{Reader, stamped_at};
-use self::stamp::Stamp;
+use self::event::Reader;
+pub(crate) use self::event::Room;
+use self::stamp::utc;
 use self::zone::Zones;
 use crate::mail::charset;
 use crate::mail::marks::Marks;
@@ -197,12 +199,9 @@ fn facts(components: &[&Component], method: &str) -> Facts {
 }
 
 fn written_at(component: &Component) -> Option<UnixTime> {
-    let modified = component.find("LAST-MODIFIED").and_then(Stamp::of);
-    let time = match modified {
-        Some(Stamp::Utc(time)) => time,
-        Some(Stamp::Day(_) | Stamp::Local(_)) | None => stamped_at(component)?,
-    };
-    Some(unix_time(time))
+    let stated = ["LAST-MODIFIED", "DTSTAMP"].into_iter();
+    let mut read = stated.filter_map(|name| utc(component.find(name)?));
+    read.next().map(unix_time)
 }
 
 fn unix_time(time: NaiveDateTime) -> UnixTime {

@@ -1,6 +1,8 @@
 //! Content lines and components as they stand (RFC 5545, 3.1), read tolerantly: a line that is none
 //! costs nothing but itself.
 
+use super::nesting::{Begun, Nesting};
+
 /// A property.
 #[derive(Debug)]
 pub(super) struct Property {
@@ -19,6 +21,8 @@ pub(super) struct Component {
     pub(super) name: String,
     pub(super) properties: Vec<Property>,
     pub(super) children: Vec<Component>,
+    /// Its end was missing: some of it may be too.
+    pub(super) is_cut: bool,
 }
 
 impl Property {
@@ -83,20 +87,33 @@ fn unquoted(text: &str, stops: &str) -> Option<usize> {
 }
 
 impl Component {
-    /// Reads unfolded text to a component without a name, in which the outermost ones are. The depth
-    /// was bounded before.
+    /// Reads unfolded text to a component without a name, in which the outermost ones are.
     pub(super) fn parse(text: &str) -> Self {
+        let mut nesting = Nesting::default();
         let mut open = vec![Self::default()];
         for line in text.lines() {
             let Some(property) = Property::parse(line) else {
                 continue;
             };
             match property.name.as_str() {
-                "BEGIN" => open.push(Self {
-                    name: property.value.to_ascii_uppercase(),
-                    ..Self::default()
-                }),
-                "END" => close(&mut open),
+                "BEGIN" => {
+                    let Begun::After(ended) = nesting.begin(property.value.as_bytes()) else {
+                        continue;
+                    };
+                    for _ in 0..ended {
+                        close(&mut open, true);
+                    }
+                    open.push(Self {
+                        name: property.value.to_ascii_uppercase(),
+                        ..Self::default()
+                    });
+                }
+                "END" => {
+                    let ended = nesting.end(property.value.as_bytes());
+                    for left in (0..ended).rev() {
+                        close(&mut open, left > 0);
+                    }
+                }
                 _ => {
                     if let Some(component) = open.last_mut() {
                         component.properties.push(property);
@@ -105,7 +122,7 @@ impl Component {
             }
         }
         while open.len() > 1 {
-            close(&mut open);
+            close(&mut open, true);
         }
         open.pop().unwrap_or_default()
     }
@@ -126,11 +143,12 @@ impl Component {
     }
 }
 
-fn close(open: &mut Vec<Component>) {
+fn close(open: &mut Vec<Component>, is_cut: bool) {
     if open.len() > 1
-        && let Some(component) = open.pop()
+        && let Some(mut component) = open.pop()
         && let Some(around) = open.last_mut()
     {
+        component.is_cut = is_cut;
         around.children.push(component);
     }
 }
@@ -165,5 +183,8 @@ mod tests {
         assert_eq!((outer.name.as_str(), outer.properties.len()), ("A", 2));
         let names: Vec<_> = outer.children.iter().map(|it| it.name.as_str()).collect();
         assert_eq!(names, ["B", "C"]);
+        let cut: Vec<_> = outer.children.iter().map(|it| it.is_cut).collect();
+        assert_eq!(cut, [false, true]);
+        assert!(outer.is_cut);
     }
 }

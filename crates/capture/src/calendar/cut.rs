@@ -6,8 +6,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// The most components in each other.
-const MAX_DEPTH: usize = 8;
+use super::nesting::{Begun, Nesting};
 
 /// The most objects of a file.
 const MAX_OBJECTS: usize = 100_000;
@@ -140,48 +139,51 @@ impl Calendar {
 
 fn calendars(bytes: &[u8]) -> Result<Vec<Calendar>, Refused> {
     let mut calendars: Vec<Calendar> = Vec::new();
-    let mut depth = 0_usize;
+    let mut nesting = Nesting::default();
     let mut open: Option<Component> = None;
     let mut count = 0;
     for (line, range) in logical_lines(bytes) {
         // Some programs begin a file with a byte order mark.
         let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&line);
         let (name, value) = name_and_value(line);
-        if name.eq_ignore_ascii_case(b"begin") {
-            depth += 1;
-            if depth == 1 && value.eq_ignore_ascii_case(b"vcalendar") {
-                calendars.push(Calendar::default());
-            } else if depth == 1 {
-                // What stands beside calendars is nobody's; it is passed over to its end.
-                depth = 0;
-            } else if depth == 2 {
-                open = Some(Component {
-                    is_zone: value.eq_ignore_ascii_case(b"vtimezone"),
-                    start: range.start,
-                    id: Vec::new(),
-                });
-            }
+        let is_begin = name.eq_ignore_ascii_case(b"begin");
+        let is_calendar = value.eq_ignore_ascii_case(b"vcalendar");
+        if nesting.depth() == 0 && !(is_begin && is_calendar) {
+            // What stands beside calendars is nobody's.
             continue;
         }
-        let Some(calendar) = calendars.last_mut().filter(|_| depth > 0) else {
-            continue;
+        let is_end = name.eq_ignore_ascii_case(b"end");
+        if is_begin {
+            nesting.begin(value);
+        } else if is_end {
+            nesting.end(value);
+        }
+        // What is left open ends in front of what it cannot hold.
+        let is_left = match nesting.depth() {
+            0 | 1 => true,
+            2 => is_begin,
+            _ => false,
         };
-        if name.eq_ignore_ascii_case(b"end") {
-            depth = depth.saturating_sub(1);
-            // A calendar's end ends whatever is still open in it.
-            if value.eq_ignore_ascii_case(b"vcalendar") {
-                depth = 0;
-            }
-            if depth <= 1
-                && let Some(component) = open.take()
-            {
-                let end = if depth == 0 { range.start } else { range.end };
-                count += usize::from(!component.is_zone);
-                calendar.add(component, end);
-            }
-        } else if depth == 1 {
-            calendar.properties.push(range);
-        } else if depth == 2
+        if let Some(component) = open.take_if(|_| is_left)
+            && let Some(calendar) = calendars.last_mut()
+        {
+            let is_own_end = is_end && nesting.depth() == 1;
+            let end = if is_own_end { range.end } else { range.start };
+            count += usize::from(!component.is_zone);
+            calendar.add(component, end);
+        }
+        if is_begin && nesting.depth() == 1 {
+            calendars.push(Calendar::default());
+        } else if is_begin && nesting.depth() == 2 {
+            open = Some(Component {
+                is_zone: value.eq_ignore_ascii_case(b"vtimezone"),
+                start: range.start,
+                id: Vec::new(),
+            });
+        } else if !is_begin && !is_end && nesting.depth() == 1 {
+            let properties = calendars.last_mut().map(|it| &mut it.properties);
+            properties.into_iter().for_each(|it| it.push(range.clone()));
+        } else if nesting.depth() == 2
             && let Some(component) = &mut open
             && component.id.is_empty()
             && name.eq_ignore_ascii_case(if component.is_zone { b"tzid" } else { b"uid" })
@@ -203,19 +205,14 @@ fn calendars(bytes: &[u8]) -> Result<Vec<Calendar>, Refused> {
 
 /// Whether components are nested deeper than a parser should follow.
 pub(crate) fn is_too_deep(bytes: &[u8]) -> bool {
-    let mut depth = 0_usize;
-    for (line, _) in logical_lines(bytes) {
-        let (name, _) = name_and_value(&line);
-        if name.eq_ignore_ascii_case(b"begin") {
-            depth += 1;
-        } else if name.eq_ignore_ascii_case(b"end") {
-            depth = depth.saturating_sub(1);
+    let mut nesting = Nesting::default();
+    logical_lines(bytes).any(|(line, _)| {
+        let (name, value) = name_and_value(&line);
+        if name.eq_ignore_ascii_case(b"end") {
+            nesting.end(value);
         }
-        if depth > MAX_DEPTH {
-            return true;
-        }
-    }
-    false
+        name.eq_ignore_ascii_case(b"begin") && nesting.begin(value) == Begun::TooDeep
+    })
 }
 
 /// The name of a content line in front of its parameters, and the value behind the first colon that

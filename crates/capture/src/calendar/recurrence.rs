@@ -3,8 +3,15 @@
 use chrono::{Months, NaiveDate, NaiveDateTime, NaiveTime};
 use rrule::RRuleSet;
 
-/// How far a rule without an end is followed.
-const MAX_YEARS: u32 = 50;
+/// How often a rule repeats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Frequency {
+    Hourly,
+    Daily,
+    Weekly,
+    Monthly,
+    Yearly,
+}
 
 /// When a rule says that something occurs.
 #[derive(Debug, PartialEq, Eq)]
@@ -18,10 +25,12 @@ pub(super) struct Occurrences {
 pub(super) struct Rule {
     /// All parts but `COUNT` and `UNTIL`, one after another.
     parts: String,
-    pub(super) frequency: String,
+    pub(super) frequency: Frequency,
     pub(super) has_interval: bool,
     /// It names months, and days within them.
     pub(super) names_days: bool,
+    /// It names hours or minutes.
+    names_times: bool,
     pub(super) count: Option<u32>,
     pub(super) until: Option<Until>,
 }
@@ -34,19 +43,45 @@ pub(super) enum Until {
     Utc(NaiveDateTime),
 }
 
+impl Frequency {
+    fn parse(text: &str) -> Option<Self> {
+        Some(match text.to_ascii_uppercase().as_str() {
+            "HOURLY" => Self::Hourly,
+            "DAILY" => Self::Daily,
+            "WEEKLY" => Self::Weekly,
+            "MONTHLY" => Self::Monthly,
+            "YEARLY" => Self::Yearly,
+            _ => return None,
+        })
+    }
+
+    /// How far a rule is followed: a rule that never comes true costs no more than so many steps.
+    const fn horizon_months(self) -> u32 {
+        match self {
+            Self::Hourly => 12,
+            Self::Daily => 12 * 10,
+            Self::Weekly => 12 * 20,
+            Self::Monthly => 12 * 30,
+            Self::Yearly => 12 * 50,
+        }
+    }
+}
+
 impl Rule {
-    /// Reads a rule; none if it is not of a kind that is read. Rules of hours and less are not: no
-    /// meeting needs them.
+    /// Reads a rule; none if it is not of a kind that is read. Rules of minutes and seconds are not:
+    /// no meeting needs them.
     pub(super) fn parse(text: &str) -> Option<Self> {
+        let mut frequency = None;
         let mut rule = Self {
             parts: String::new(),
-            frequency: String::new(),
+            frequency: Frequency::Yearly,
             has_interval: false,
             names_days: false,
+            names_times: false,
             count: None,
             until: None,
         };
-        let (mut has_months, mut has_days) = (false, false);
+        let (mut has_months, mut has_days, mut has_places) = (false, false, false);
         for part in text.split(';').filter(|part| !part.trim().is_empty()) {
             let (name, value) = part.split_once('=')?;
             let (name, value) = (name.trim().to_ascii_uppercase(), value.trim());
@@ -54,7 +89,7 @@ impl Rule {
                 "COUNT" => rule.count = Some(value.parse().ok().filter(|count| *count > 0)?),
                 "UNTIL" => rule.until = Some(until(value)?),
                 "FREQ" => {
-                    rule.frequency = value.to_ascii_uppercase();
+                    frequency = Some(Frequency::parse(value)?);
                     rule.add(&name, value)?;
                 }
                 "INTERVAL" => {
@@ -63,18 +98,25 @@ impl Rule {
                     rule.add(&name, value)?;
                 }
                 "BYMONTH" | "BYDAY" | "BYMONTHDAY" | "BYYEARDAY" | "BYWEEKNO" | "BYSETPOS"
-                | "WKST" => {
+                | "WKST" | "BYHOUR" | "BYMINUTE" => {
                     has_months |= name == "BYMONTH";
                     has_days |= name == "BYDAY" || name == "BYMONTHDAY";
+                    has_places |= name == "BYSETPOS";
+                    rule.names_times |= name == "BYHOUR" || name == "BYMINUTE";
                     rule.add(&name, value)?;
                 }
                 _ => return None,
             }
         }
+        rule.frequency = frequency?;
         rule.names_days = has_months && has_days;
-        ["DAILY", "WEEKLY", "MONTHLY", "YEARLY"]
-            .contains(&rule.frequency.as_str())
-            .then_some(rule)
+        // To find places among all times of a period, all of them would have to be worked out.
+        (!has_places || !rule.is_within_days()).then_some(rule)
+    }
+
+    /// Whether it names times of a day.
+    pub(super) fn is_within_days(&self) -> bool {
+        self.names_times || self.frequency == Frequency::Hourly
     }
 
     /// Adds a part; none if it has characters that no rule has. The expander is never given others.
@@ -92,32 +134,29 @@ impl Rule {
         Some(())
     }
 
-    /// The first occurrences from `start` on to `end`, `start` always among them; at most `max`.
-    /// None if the rule contradicts itself.
+    /// The first occurrences from `start` on to `end`; at most `max`. `start` is among them only if
+    /// the rule itself names it. None if the rule contradicts itself.
     pub(super) fn occurrences(
         &self,
         start: NaiveDateTime,
         end: Option<NaiveDateTime>,
         max: u16,
     ) -> Option<Occurrences> {
-        let horizon = start.checked_add_months(Months::new(12 * MAX_YEARS))?;
+        let horizon = start.checked_add_months(Months::new(self.frequency.horizon_months()))?;
         let last = end.map_or(horizon, |end| end.min(horizon));
         let count = self
             .count
             .map_or(u16::MAX, |count| u16::try_from(count).unwrap_or(u16::MAX));
         let wanted = count.min(max.saturating_add(1));
         let form = "%Y%m%dT%H%M%SZ";
-        let (first, last) = (start.format(form), last.format(form));
-        let text = format!("DTSTART:{first}\nRRULE:{};UNTIL={last}", self.parts);
+        let (first, last_text) = (start.format(form), last.format(form));
+        let text = format!("DTSTART:{first}\nRRULE:{};UNTIL={last_text}", self.parts);
         let set: RRuleSet = text.parse().ok()?;
         let found = set.all(wanted).dates;
         let mut starts: Vec<NaiveDateTime> = found.iter().map(|it| it.naive_utc()).collect();
-        if starts.first() != Some(&start) {
-            starts.insert(0, start);
-            starts.truncate(usize::from(count));
-        }
-        let has_end = self.count.is_some() || end.is_some();
-        let is_cut = starts.len() > usize::from(max) || !has_end;
+        let is_at_end = end.is_some_and(|end| end <= horizon)
+            || self.count.is_some() && starts.len() == usize::from(count);
+        let is_cut = starts.len() > usize::from(max) || !is_at_end;
         starts.truncate(usize::from(max));
         Some(Occurrences { starts, is_cut })
     }
@@ -157,15 +196,25 @@ mod tests {
 
     #[test]
     fn expands_the_usual_rules() {
-        let rows: [(&str, &[&str], bool); 8] = [
+        let rows: [(&str, &[&str], bool); 10] = [
             ("FREQ=WEEKLY;COUNT=3", &["11-05", "11-12", "11-19"], false),
             ("freq=daily;count=2", &["11-05", "11-06"], false),
             ("FREQ=WEEKLY;UNTIL=20261112", &["11-05", "11-12"], false),
             ("FREQ=WEEKLY;UNTIL=20261112T080000Z", &["11-05"], false),
             ("FREQ=MONTHLY;BYDAY=1TH;COUNT=2", &["11-05", "12-03"], false),
-            ("FREQ=WEEKLY;BYDAY=MO;COUNT=2", &["11-05", "11-09"], false),
+            ("FREQ=WEEKLY;BYDAY=MO;COUNT=2", &["11-09", "11-16"], false),
             ("FREQ=WEEKLY;COUNT=1", &["11-05"], false),
             ("FREQ=DAILY", &["11-05", "11-06", "11-07", "11-08"], true),
+            (
+                "FREQ=DAILY;BYHOUR=9,14;COUNT=3",
+                &["11-05", "11-05", "11-06"],
+                false,
+            ),
+            (
+                "FREQ=HOURLY;INTERVAL=12;COUNT=3",
+                &["11-05", "11-05", "11-06"],
+                false,
+            ),
         ];
         for (rule, expected, is_cut) in rows {
             let found = days(rule, "2026-11-05T09:00", 4);
@@ -176,19 +225,23 @@ mod tests {
 
     #[test]
     fn rules_without_end_and_without_sense_end() {
-        for rule in [
-            "FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30",
-            "FREQ=DAILY;BYMONTH=2;BYMONTHDAY=30",
-            "FREQ=YEARLY;INTERVAL=65535",
-            "FREQ=DAILY;UNTIL=99991231",
+        for (rule, count) in [
+            ("FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30", 0),
+            ("FREQ=DAILY;BYMONTH=2;BYMONTHDAY=30", 0),
+            ("FREQ=HOURLY;BYMONTH=2;BYMONTHDAY=30", 0),
+            ("FREQ=YEARLY;INTERVAL=65535", 1),
+            ("FREQ=DAILY;INTERVAL=365;COUNT=20", 11),
+            ("FREQ=DAILY;UNTIL=99991231", 40),
         ] {
-            let (found, _) = days(rule, "2026-11-05T09:00", 40).unwrap();
-            assert!((1..=40).contains(&found.len()), "{rule}");
+            let (found, is_cut) = days(rule, "2026-11-05T09:00", 40).unwrap();
+            assert_eq!(found.len(), count, "{rule}");
+            assert!(is_cut, "{rule}");
         }
         for rule in [
             "",
             "FREQ=SECONDLY",
-            "FREQ=HOURLY;COUNT=2",
+            "FREQ=MINUTELY;COUNT=2",
+            "FREQ=DAILY;BYHOUR=9,14;BYSETPOS=-1",
             "COUNT=2",
             "FREQ=WEEKLY;COUNT=0",
             "FREQ=DAILY;INTERVAL=0",

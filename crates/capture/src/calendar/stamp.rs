@@ -18,13 +18,29 @@ pub(super) enum Stamp {
 }
 
 /// A point in the calendar.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum When {
     Day(NaiveDate),
     /// In UTC.
     Instant(NaiveDateTime),
     /// On a wall clock whose zone is not known.
     TimeOfDay(NaiveDateTime),
+}
+
+/// A stamp with its zone, if that is known.
+#[derive(Clone, Copy)]
+pub(super) struct Moment<'a> {
+    pub(super) stamp: Stamp,
+    pub(super) zone: Option<Zone<'a>>,
+}
+
+/// How long something takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Length {
+    /// As much time, as between a start and an end.
+    Exact(Duration),
+    /// Days on the wall clock, and then as much time (RFC 5545, 3.3.6).
+    Nominal { days: Duration, rest: Duration },
 }
 
 impl Stamp {
@@ -84,14 +100,72 @@ impl Stamp {
             Self::Utc(_) => Self::Utc(wall),
         }
     }
+}
 
-    /// Where it is in the calendar, given its zone if that is known.
-    pub(super) fn when(self, zone: Option<&Zone<'_>>) -> Option<When> {
-        match (self, zone) {
-            (Self::Day(day), _) => Some(When::Day(day)),
-            (Self::Utc(time), _) => Some(When::Instant(time)),
-            (Self::Local(time), Some(zone)) => zone.instant(time).map(When::Instant),
-            (Self::Local(time), None) => Some(When::TimeOfDay(time)),
+impl<'a> Moment<'a> {
+    /// Where it is in the calendar.
+    pub(super) fn when(self) -> Option<When> {
+        match (self.stamp, self.zone) {
+            (Stamp::Day(day), _) => Some(When::Day(day)),
+            (Stamp::Utc(time), _) => Some(When::Instant(time)),
+            (Stamp::Local(time), Some(zone)) => zone.instant(time).map(When::Instant),
+            (Stamp::Local(time), None) => Some(When::TimeOfDay(time)),
+        }
+    }
+
+    /// The one in the same zone with another wall time.
+    pub(super) fn at(self, wall: NaiveDateTime) -> Self {
+        Self {
+            stamp: self.stamp.at(wall),
+            zone: self.zone,
+        }
+    }
+
+    /// The moment about something that begins at `start`: where its property names no zone, it is in
+    /// that of the start.
+    pub(super) fn within(self, property: &Property, start: Option<Self>) -> Self {
+        let is_bare = matches!(self.stamp, Stamp::Local(_)) && property.parameter("TZID").is_none();
+        match start {
+            Some(start) if is_bare => Self {
+                zone: start.zone,
+                ..self
+            },
+            Some(_) | None => self,
+        }
+    }
+
+    /// What the wall clock of another moment's zone shows then; none if the two are not of one form.
+    pub(super) fn on_wall_of(self, other: Moment<'a>) -> Option<NaiveDateTime> {
+        match (self.when()?, other.when()?, other.zone) {
+            (When::Day(_), When::Day(_), _) => Some(self.stamp.wall()),
+            (When::TimeOfDay(time), When::TimeOfDay(_), _) => Some(time),
+            (When::Instant(time), When::Instant(_), None) => Some(time),
+            (When::Instant(time), When::Instant(_), Some(zone)) => zone.local(time),
+            (When::Day(_) | When::Instant(_) | When::TimeOfDay(_), _, _) => None,
+        }
+    }
+
+    /// From here for as long, in the contract's form.
+    pub(super) fn lasting(self, length: Option<Length>) -> Option<String> {
+        let start = self.when()?;
+        let end = match length {
+            None => return Some(start.written()),
+            Some(Length::Exact(length)) => start.after(length)?,
+            Some(Length::Nominal { days, rest }) => {
+                let last = self.stamp.wall().checked_add_signed(days)?;
+                self.at(last).when()?.after(rest)?
+            }
+        };
+        Some(start.to(end))
+    }
+}
+
+impl Length {
+    /// About how long it is.
+    pub(super) fn duration(self) -> Duration {
+        match self {
+            Self::Exact(length) => length,
+            Self::Nominal { days, rest } => days + rest,
         }
     }
 }
@@ -99,6 +173,14 @@ impl Stamp {
 /// The zone that a property names, if it is known.
 pub(super) fn zone_of<'a>(property: &Property, zones: &'a Zones) -> Option<Zone<'a>> {
     zones.find(property.parameter("TZID")?)
+}
+
+/// The value of a property in UTC.
+pub(super) fn utc(property: &Property) -> Option<NaiveDateTime> {
+    match Stamp::of(property)? {
+        Stamp::Utc(time) => Some(time),
+        Stamp::Day(_) | Stamp::Local(_) => None,
+    }
 }
 
 impl When {
@@ -121,29 +203,37 @@ impl When {
         }
     }
 
-    /// From here for as long: the last of several days is named, since an end is not included
-    /// (RFC 5545, 3.6.1).
-    pub(super) fn lasting(self, length: Option<Duration>) -> Option<String> {
-        let Some(length) = length.filter(|length| *length > Duration::zero()) else {
-            return Some(self.written());
-        };
-        let end = match self {
-            Self::Day(day) => Self::Day(day.checked_add_signed(length - Duration::days(1))?),
+    fn after(self, length: Duration) -> Option<Self> {
+        Some(match self {
+            Self::Day(day) => Self::Day(day.checked_add_signed(length)?),
             Self::Instant(time) => Self::Instant(time.checked_add_signed(length)?),
             Self::TimeOfDay(time) => Self::TimeOfDay(time.checked_add_signed(length)?),
+        })
+    }
+
+    /// From here to an end of the same form: the last of several days is named, since an end is not
+    /// included (RFC 5545, 3.6.1).
+    fn to(self, end: Self) -> String {
+        let last = match end {
+            Self::Day(day) => Self::Day(day.pred_opt().unwrap_or(day)),
+            Self::Instant(_) | Self::TimeOfDay(_) => end,
         };
-        if end == self {
-            return Some(self.written());
+        let (start, last) = (self.written(), last.written());
+        // Texts of one form have the order of their times.
+        if last <= start {
+            return start;
         }
-        Some(format!("{}/{}", self.written(), end.written()))
+        format!("{start}/{last}")
     }
 }
 
 /// A duration such as `PT1H30M` or `P2D` (RFC 5545, 3.3.6); none if it is not ahead.
-pub(super) fn duration(text: &str) -> Option<Duration> {
-    let rest = text.trim().strip_prefix('+').unwrap_or(text.trim());
-    let (mut total, mut digits, mut is_time) = (Duration::zero(), String::new(), false);
-    for character in rest.strip_prefix('P')?.chars() {
+pub(super) fn duration(text: &str) -> Option<Length> {
+    let text = text.trim();
+    let (mut days, mut rest) = (Duration::zero(), Duration::zero());
+    let (mut digits, mut is_time) = (String::new(), false);
+    let parts = text.strip_prefix('+').unwrap_or(text);
+    for character in parts.strip_prefix('P')?.chars() {
         if character.is_ascii_digit() && digits.len() < 6 {
             digits.push(character);
             continue;
@@ -154,21 +244,27 @@ pub(super) fn duration(text: &str) -> Option<Duration> {
         }
         let number: i64 = digits.parse().ok()?;
         digits.clear();
-        total += match (character, is_time) {
-            ('W', false) => Duration::weeks(number),
-            ('D', false) => Duration::days(number),
-            ('H', true) => Duration::hours(number),
-            ('M', true) => Duration::minutes(number),
-            ('S', true) => Duration::seconds(number),
+        match (character, is_time) {
+            ('W', false) => days += Duration::weeks(number),
+            ('D', false) => days += Duration::days(number),
+            ('H', true) => rest += Duration::hours(number),
+            ('M', true) => rest += Duration::minutes(number),
+            ('S', true) => rest += Duration::seconds(number),
             _ => return None,
-        };
+        }
     }
-    (digits.is_empty() && total > Duration::zero()).then_some(total)
+    let is_ahead = days + rest > Duration::zero();
+    (digits.is_empty() && is_ahead).then_some(Length::Nominal { days, rest })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn moment(text: &str) -> Option<Moment<'static>> {
+        let stamp = Stamp::parse(text)?;
+        Some(Moment { stamp, zone: None })
+    }
 
     #[test]
     fn a_leap_second_counts_as_the_one_before_it() {
@@ -179,7 +275,7 @@ mod tests {
 
     #[test]
     fn reads_stamps_and_durations() {
-        let written = |text: &str| Stamp::parse(text)?.when(None).map(When::written);
+        let written = |text: &str| moment(text)?.when().map(When::written);
         let rows = [
             ("20261116", Some("2026-11-16")),
             ("20261105T100000", Some("2026-11-05T10:00:00")),
@@ -194,7 +290,7 @@ mod tests {
         for (text, expected) in rows {
             assert_eq!(written(text).as_deref(), expected, "{text}");
         }
-        let minutes = |text: &str| duration(text).map(|it| it.num_minutes());
+        let minutes = |text: &str| duration(text).map(|it| it.duration().num_minutes());
         assert_eq!(minutes("PT1H30M"), Some(90));
         assert_eq!(minutes("P1DT1M"), Some(1441));
         assert_eq!(minutes("P2W"), Some(20_160));
@@ -205,10 +301,27 @@ mod tests {
 
     #[test]
     fn the_end_of_days_is_not_included() {
-        let day = Stamp::parse("20261116").unwrap().when(None).unwrap();
-        let lasting = |days| day.lasting(Some(Duration::days(days)));
+        let day = moment("20261116").unwrap();
+        let lasting = |days| day.lasting(Some(Length::Exact(Duration::days(days))));
         assert_eq!(lasting(1).as_deref(), Some("2026-11-16"));
         assert_eq!(lasting(0).as_deref(), Some("2026-11-16"));
         assert_eq!(lasting(3).as_deref(), Some("2026-11-16/2026-11-18"));
+    }
+
+    #[test]
+    fn days_are_days_of_the_wall_clock_and_hours_are_hours() {
+        let start = Moment {
+            zone: Some(Zone::Named(chrono_tz::Europe::Berlin)),
+            ..moment("20261024T100000").unwrap()
+        };
+        let rows = [
+            ("P1D", "2026-10-24T08:00:00Z/2026-10-25T09:00:00Z"),
+            ("PT24H", "2026-10-24T08:00:00Z/2026-10-25T08:00:00Z"),
+            ("P1DT1H", "2026-10-24T08:00:00Z/2026-10-25T10:00:00Z"),
+        ];
+        for (text, expected) in rows {
+            let found = start.lasting(duration(text));
+            assert_eq!(found.as_deref(), Some(expected), "{text}");
+        }
     }
 }

@@ -8,7 +8,7 @@ use chrono::{Datelike as _, Duration, MappedLocalTime, NaiveDate, NaiveDateTime,
 use chrono_tz::Tz;
 
 use super::component::Component;
-use super::recurrence::{Rule, Until};
+use super::recurrence::{Frequency, Rule, Until};
 use super::stamp::Stamp;
 
 /// The most zones of one object.
@@ -27,6 +27,7 @@ const MAX_PARTS: usize = 8;
 const YEARS_AROUND: i32 = 2;
 
 /// What is known about a zone.
+#[derive(Clone, Copy)]
 pub(super) enum Zone<'a> {
     /// By the rules in the calendar.
     Own(&'a Rules),
@@ -148,8 +149,8 @@ impl Rules {
                 }));
             }
             if let Some(rule) = observance.find("RRULE") {
-                let rule = Rule::parse(&rule.value)?;
-                let comes_each_year = rule.frequency == "YEARLY"
+                let rule = Rule::parse(&rule.value).filter(|rule| !rule.is_within_days())?;
+                let comes_each_year = rule.frequency == Frequency::Yearly
                     && !rule.has_interval
                     && rule.names_days
                     && rule.count.is_none()
@@ -222,8 +223,7 @@ impl Yearly {
     /// The changes in the years around one.
     fn around(&self, year: i32) -> Option<Vec<Change>> {
         let from_year = self.start.year().max(year - YEARS_AROUND);
-        let is_first = from_year == self.start.year();
-        let start = if is_first {
+        let start = if from_year == self.start.year() {
             self.start
         } else {
             // The rule names its days, so that it may begin on any.
@@ -231,7 +231,7 @@ impl Yearly {
         };
         let count = u16::try_from(2 * YEARS_AROUND + 1).ok()?;
         let found = self.rule.occurrences(start, None, count)?.starts;
-        let changes = found.into_iter().skip(usize::from(!is_first)).map(|local| {
+        let changes = found.into_iter().map(|local| {
             Some(Change {
                 at: plus_seconds(local, -self.from)?,
                 offset: self.to,

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use cl_capture::report::Report;
 use cl_model::digest::Digest;
+use cl_model::time::UnixTime;
 use cl_wire::vault::v1::{MailContent, Meeting, TextOrigin};
 use serde_json::{Value, json};
 
@@ -98,9 +99,17 @@ fn meetings(meetings: &[Meeting], expect: &Value) -> Value {
             "times": times,
             "marks": meeting.marks,
         });
-        if expect[at].get("occurrences").is_some() {
-            let occurrences = meeting.times.iter().map(|it| it.occurrence.as_str());
-            described["occurrences"] = occurrences.collect();
+        let occurrences = meeting.times.iter().map(|it| it.occurrence.as_str());
+        let stamped_at = meeting.stamped_at.as_ref();
+        let stamped_at = stamped_at.map(|it| UnixTime::from_milliseconds(it.seconds * 1000));
+        for (name, value) in [
+            ("occurrences", occurrences.collect()),
+            ("is_and_later", json!(meeting.is_and_later)),
+            ("stamped_at", json!(stamped_at.map(|it| it.to_string()))),
+        ] {
+            if expect[at].get(name).is_some() {
+                described[name] = value;
+            }
         }
         described
     });

@@ -8,6 +8,7 @@
 )]
 
 mod approvers;
+mod captured;
 mod erased;
 mod examined;
 mod exchange;

@@ -43,8 +43,8 @@ pub struct Choice {
     pub withheld: u32,
 }
 
-/// Chooses from all claims of the granted predicates. `fits` is asked about each set that would be
-/// taken.
+/// Chooses from all claims of the granted predicates. `words` are those about their meetings; `fits`
+/// is asked about each set that would be taken.
 ///
 /// # Errors
 ///
@@ -52,6 +52,7 @@ pub struct Choice {
 pub fn choose<E>(
     rules: &[&ResolveRule],
     claims: Vec<Claim>,
+    words: &Words,
     mut fits: impl FnMut(&[Claim]) -> Result<bool, E>,
     now: UnixTime,
 ) -> Result<Choice, E> {
@@ -60,7 +61,6 @@ pub fn choose<E>(
         .filter(|claim| claim.value().is_some())
         .collect();
     let total = held.len();
-    let words = Words::of(&held);
     let holds = |claim: &Claim| claim.holds(now) && words.gone(claim).is_none();
     let current = held.into_iter().filter(holds);
     let mut by_rule: Vec<Vec<Claim>> = rules.iter().map(|_| Vec::new()).collect();

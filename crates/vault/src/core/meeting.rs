@@ -4,9 +4,10 @@
 //! A word about a meeting counts over an earlier one only if both are of the same authority: the
 //! organizer, for a message that came from the organizer's address, or the calendar that a file was
 //! taken from. Whoever else writes adds a source and takes nothing away. Which word is later is
-//! decided by `SEQUENCE`, then by `DTSTAMP`; so the order of capture plays no part.
+//! decided by `SEQUENCE`, then by `DTSTAMP`, and of two at once the one about fewer occurrences
+//! counts; so the order of capture plays no part.
 
-use std::collections::HashMap;
+mod words;
 
 use cl_model::digest::Digest;
 use cl_model::scalar::{Confidence, Name, Predicate};
@@ -14,7 +15,7 @@ use cl_model::time::{CalendarDate, UnixTime};
 use cl_model::urn::ClaimId;
 use serde_json::{Value, json};
 
-use super::claim::{Claim, Support};
+pub use self::words::Words;
 use super::content::{Candidate, Found};
 
 /// When a meeting takes place.
@@ -30,8 +31,53 @@ const SOUND: f64 = 0.9;
 const DOUBT: f64 = 0.6;
 
 const NOT_FROM_ORGANIZER: &str = "meeting.not_from_organizer";
-const CANCELLATION_NOT_TAKEN: &str = "meeting.cancellation_not_from_organizer";
-const ZONE_UNKNOWN: &str = "meeting.zone_unknown";
+const NOT_TAKEN: &str = "meeting.cancellation_not_from_organizer";
+const NOT_ALL_TAKEN: &str = "meeting.cancellations_not_all_taken";
+
+/// The rules, by what a word came with, and their reasons.
+const BY_MESSAGE: (&str, &str) = (
+    "meeting.message",
+    "A calendar object within the message says so.",
+);
+const BY_CALENDAR: (&str, &str) = ("meeting.calendar", "The calendar object says so.");
+
+/// Marks by which a word about a meeting may be wrong, and what they mean.
+const DOUBTS: &[(&str, &str)] = &[
+    (
+        NOT_FROM_ORGANIZER,
+        "The message did not come from the organizer's address.",
+    ),
+    ("meeting.incomplete", "The event breaks off."),
+    (
+        "meeting.recurrence_not_read",
+        "A rule that may take the occurrence away was not read.",
+    ),
+    (
+        "meeting.start_ambiguous",
+        "The event has several starts: this is the first.",
+    ),
+    (
+        "meeting.tentative",
+        "The organizer has not fixed it: it is tentative.",
+    ),
+    (
+        "meeting.zone_unknown",
+        "It is a time of day in a zone that is not known.",
+    ),
+];
+
+/// Why a rule about meetings states a claim, in words for the owner.
+pub fn reason(rule: &str) -> Option<&'static str> {
+    let rules = [BY_MESSAGE, BY_CALENDAR];
+    let mut found = rules.into_iter().filter(|(name, _)| *name == rule);
+    found.next().map(|(_, reason)| reason)
+}
+
+/// What a mark of a claim about a meeting means, in words for the owner.
+pub fn meaning(mark: &str) -> Option<&'static str> {
+    let mut found = DOUBTS.iter().filter(|(name, _)| *name == mark);
+    found.next().map(|(_, meaning)| *meaning)
+}
 
 /// One word about a meeting, or about one occurrence of a series.
 #[derive(Clone, PartialEq, Eq)]
@@ -48,7 +94,9 @@ pub struct Meeting {
     pub is_cancelled: bool,
     /// It is about one occurrence, and not about the series.
     pub is_one_of_series: bool,
-    /// When it takes place.
+    /// It is about the later occurrences too.
+    pub is_and_later: bool,
+    /// When it takes place; nothing if it is about all of it, which is cancelled.
     pub times: Vec<MeetingTime>,
     /// What its reader noticed.
     pub marks: Vec<Name>,
@@ -79,10 +127,12 @@ pub struct Revision {
     pub authority: Option<Digest>,
     /// The meeting.
     pub series: Digest,
-    /// The occurrence.
+    /// The occurrence; empty if it names none, and is about all of them.
     pub occurrence: String,
-    /// It is about the occurrence only.
+    /// It is about the occurrence, and not about the series.
     pub is_one_of_series: bool,
+    /// It is about the later occurrences too.
+    pub is_and_later: bool,
     /// Which word it is among those of its authority.
     pub rank: Rank,
 }
@@ -105,6 +155,11 @@ pub enum Gone {
     Cancelled(Option<UnixTime>),
     /// It was moved to what this claim says.
     Moved(ClaimId),
+}
+
+/// The predicates of claims about meetings: words about a meeting are among the sources of both.
+pub fn predicates() -> impl Iterator<Item = Predicate> {
+    [TIME, ORGANIZER].into_iter().filter_map(Predicate::new)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -142,17 +197,21 @@ pub fn is_start(text: &str) -> bool {
 /// What meetings come to. Words that name no time were left out before.
 pub fn candidates(meetings: &[Meeting], carrier: Carrier<'_>) -> Found {
     let mut found = Found::default();
+    let (rule, _) = match carrier {
+        Carrier::Message(_) => BY_MESSAGE,
+        Carrier::Calendar => BY_CALENDAR,
+    };
     for meeting in meetings {
         let authority = authority(meeting, carrier);
         if meeting.is_cancelled && authority.is_none() {
-            add_mark(&mut found.marks, CANCELLATION_NOT_TAKEN);
+            add_mark(&mut found.marks, NOT_TAKEN);
             continue;
         }
         let mut marks = meeting.marks.clone();
         if authority.is_none() {
             add_mark(&mut marks, NOT_FROM_ORGANIZER);
         }
-        let is_doubtful = |mark: &Name| [NOT_FROM_ORGANIZER, ZONE_UNKNOWN].contains(&mark.as_str());
+        let is_doubtful = |mark: &Name| meaning(mark.as_str()).is_some();
         let doubts = marks.iter().filter(|mark| is_doubtful(mark)).count();
         let confidence = (0..doubts).fold(SOUND, |rest, _| rest * DOUBT);
         let candidate = |predicate: &str, value: &str, revision| {
@@ -162,35 +221,41 @@ pub fn candidates(meetings: &[Meeting], carrier: Carrier<'_>) -> Found {
                 confidence: Confidence::new(confidence)?,
                 valid_from: meeting.stamped_at,
                 valid_until: None,
-                rule: Name::new(match carrier {
-                    Carrier::Message(_) => "meeting.message",
-                    Carrier::Calendar => "meeting.calendar",
-                })?,
+                rule: Name::new(rule)?,
                 marks: marks.clone(),
                 words: value.to_owned(),
                 revision,
             })
         };
+        let revision = |occurrence: &str| Revision {
+            authority,
+            series: meeting.series,
+            occurrence: occurrence.to_owned(),
+            is_one_of_series: meeting.is_one_of_series,
+            is_and_later: meeting.is_and_later,
+            rank: Rank {
+                sequence: meeting.sequence,
+                stamped_at: meeting.stamped_at,
+                is_cancelled: meeting.is_cancelled,
+            },
+        };
+        // A cancellation that names no occurrence is told of the one who called them.
+        let is_about_all = meeting.times.is_empty();
         let organizer = meeting.organizer.as_deref();
-        let organizer = organizer.filter(|_| !meeting.is_cancelled);
-        let organizer = organizer.and_then(|address| candidate(ORGANIZER, address, None));
+        let organizer = organizer.filter(|_| is_about_all || !meeting.is_cancelled);
+        let about_all = is_about_all.then(|| revision(""));
+        let organizer = organizer.and_then(|address| candidate(ORGANIZER, address, about_all));
         let is_new = |it: &Candidate| found.candidates.iter().all(|other| other.value != it.value);
+        let is_lost = is_about_all && !organizer.as_ref().is_some_and(is_new);
         let organizer = organizer.filter(is_new);
+        if is_lost {
+            // An item is one source of a claim.
+            add_mark(&mut found.marks, NOT_ALL_TAKEN);
+        }
         found.candidates.extend(organizer);
-        let times = meeting.times.iter().filter_map(|time| {
-            let revision = Revision {
-                authority,
-                series: meeting.series,
-                occurrence: time.occurrence.clone(),
-                is_one_of_series: meeting.is_one_of_series,
-                rank: Rank {
-                    sequence: meeting.sequence,
-                    stamped_at: meeting.stamped_at,
-                    is_cancelled: meeting.is_cancelled,
-                },
-            };
-            candidate(TIME, &time.time, Some(revision))
-        });
+        let times = meeting.times.iter();
+        let times =
+            times.filter_map(|it| candidate(TIME, &it.time, Some(revision(&it.occurrence))));
         found.candidates.extend(times);
     }
     found
@@ -211,118 +276,6 @@ fn authority(meeting: &Meeting, carrier: Carrier<'_>) -> Option<Digest> {
             is_own.then(|| Digest::of_json(&json!(["organizer", organizer])))
         }
     }
-}
-
-/// The latest words about each meeting, by authority.
-#[derive(Default)]
-pub struct Words {
-    by_authority: HashMap<(Digest, Digest), Latest>,
-}
-
-#[derive(Default)]
-struct Latest {
-    /// The latest word about the whole series.
-    series: Option<Word>,
-    /// The latest word about the whole series that names an occurrence.
-    within: HashMap<String, Word>,
-    /// The latest word about one occurrence.
-    single: HashMap<String, Word>,
-}
-
-#[derive(Clone)]
-struct Word {
-    rank: Rank,
-    claim: ClaimId,
-}
-
-impl Word {
-    /// Takes the later one; of two at the same time, that with the lower claim id.
-    fn or_later(held: Option<Self>, other: Self) -> Self {
-        match held {
-            Some(held)
-                if (held.rank, std::cmp::Reverse(&held.claim))
-                    >= (other.rank, std::cmp::Reverse(&other.claim)) =>
-            {
-                held
-            }
-            Some(_) | None => other,
-        }
-    }
-}
-
-impl Words {
-    /// Those among the sources of claims.
-    pub fn of<'a>(claims: impl IntoIterator<Item = &'a Claim>) -> Self {
-        let mut words = Self::default();
-        for claim in claims {
-            for support in claim.supports() {
-                words.add(claim, support);
-            }
-        }
-        words
-    }
-
-    fn add(&mut self, claim: &Claim, support: &Support) {
-        let Some((revision, authority)) = with_authority(support) else {
-            return;
-        };
-        let word = Word {
-            rank: revision.rank,
-            claim: claim.id.clone(),
-        };
-        let latest = self
-            .by_authority
-            .entry((revision.series, authority))
-            .or_default();
-        let by_occurrence = if revision.is_one_of_series {
-            &mut latest.single
-        } else {
-            latest.series = Some(Word::or_later(latest.series.take(), word.clone()));
-            &mut latest.within
-        };
-        let held = by_occurrence.remove(&revision.occurrence);
-        by_occurrence.insert(revision.occurrence.clone(), Word::or_later(held, word));
-    }
-
-    /// Why a meeting does not take place when a claim says; none while one of its sources stands.
-    pub fn gone(&self, claim: &Claim) -> Option<Gone> {
-        let mut latest: Option<(Rank, Gone)> = None;
-        for support in claim.supports() {
-            let (revision, authority) = with_authority(support)?;
-            let gone = self.gone_by(revision, authority)?;
-            if latest
-                .as_ref()
-                .is_none_or(|(rank, _)| *rank <= revision.rank)
-            {
-                latest = Some((revision.rank, gone));
-            }
-        }
-        latest.map(|(_, gone)| gone)
-    }
-
-    fn gone_by(&self, revision: &Revision, authority: Digest) -> Option<Gone> {
-        let words = self.by_authority.get(&(revision.series, authority))?;
-        let occurrence = &revision.occurrence;
-        let single = words.single.get(occurrence);
-        // A later word about the series restates all of it, what it leaves out included.
-        let series = words.series.as_ref().map(|series| {
-            let within = words.within.get(occurrence);
-            within
-                .filter(|within| within.rank == series.rank)
-                .unwrap_or(series)
-        });
-        let latest = single.into_iter().chain(series).max_by_key(|it| it.rank)?;
-        if latest.rank.is_cancelled {
-            Some(Gone::Cancelled(latest.rank.stamped_at))
-        } else {
-            (latest.rank > revision.rank).then(|| Gone::Moved(latest.claim.clone()))
-        }
-    }
-}
-
-fn with_authority(support: &Support) -> Option<(&Revision, Digest)> {
-    let revision = support.revision.as_ref()?;
-    Some((revision, revision.authority?))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use cl_model::urn::ClaimId;
 
 use super::Vault;
 use crate::core::claim::Support;
+use crate::core::meeting;
 use crate::error::Error;
 use crate::store::{Known, StoreError, StoredClaim, StoredEvent, SubjectName, blocking};
 
@@ -133,11 +134,13 @@ impl Vault {
         let (document, sources) = found.await?.ok_or(Error::ClaimNotFound)?;
         let evidence = sources.into_iter().map(|(support, words)| {
             let marks = support.marks.iter().map(|mark| {
-                let meaning = self.extractor.meaning(mark.as_str());
-                (mark.as_str().to_owned(), meaning)
+                let mark = mark.as_str();
+                let meaning = meeting::meaning(mark).or_else(|| self.extractor.meaning(mark));
+                (mark.to_owned(), meaning)
             });
+            let rule = support.rule.as_str();
             Evidence {
-                reason: self.extractor.reason(support.rule.as_str()),
+                reason: meeting::reason(rule).or_else(|| self.extractor.reason(rule)),
                 marks: marks.collect(),
                 words,
                 support,

@@ -9,7 +9,7 @@ use cl_model::leak::{Fingerprint, LeakKey, MAX_FINGERPRINTS, fingerprint_count};
 use cl_model::object::{ClaimStatus, ContextRequest};
 use cl_model::operation::{OperationId, TenantName};
 use cl_model::refusal::{Code, Refusal};
-use cl_model::scalar::Handle;
+use cl_model::scalar::{Handle, Predicate};
 use cl_model::time::UnixTime;
 use cl_model::trust::DECISION;
 use cl_model::urn::EventId;
@@ -22,6 +22,7 @@ use crate::core::choose::{Choice, Chosen, choose};
 use crate::core::claim::Claim;
 use crate::core::evidence::{Evidence, Operation};
 use crate::core::keys::Keys;
+use crate::core::meeting::{self, Words};
 use crate::error::Error;
 use crate::store::{
     ClaimKey, Draft, Exchange, Known, OutboxEntry, Store, StoreError, StoredOperation, Subject,
@@ -216,9 +217,10 @@ impl Resolution {
         for rule in &rules {
             claims.extend(draft.claims_of(&rule.predicate)?);
         }
+        let words = self.words(draft, &claims)?;
         let mut beside = Beside::default();
         let fits = |set: &[Claim]| beside.add(draft, set);
-        let Choice { chosen, withheld } = choose(&rules, claims, fits, self.now)?;
+        let Choice { chosen, withheld } = choose(&rules, claims, &words, fits, self.now)?;
         let mut findings = Findings {
             withheld,
             denied: beside.without(&chosen),
@@ -241,6 +243,21 @@ impl Resolution {
             });
         }
         Ok(findings)
+    }
+
+    /// The words about the meetings of claims, which may be among the sources of claims that are not
+    /// granted.
+    fn words(&self, draft: &mut Draft<'_>, claims: &[Claim]) -> Result<Words, StoreError> {
+        let is_granted = |name: &Predicate| {
+            let mut rules = self.grant.plan().rules.iter();
+            rules.any(|rule| rule.predicate == *name)
+        };
+        let (granted, others): (Vec<_>, Vec<_>) = meeting::predicates().partition(is_granted);
+        let mut more = Vec::new();
+        for predicate in others.iter().filter(|_| !granted.is_empty()) {
+            more.extend(draft.claims_of(predicate)?);
+        }
+        Ok(Words::of(claims.iter().chain(&more)))
     }
 
     /// What the receipt says came out: which claims, and where they stand. Claim ids are keyed, so

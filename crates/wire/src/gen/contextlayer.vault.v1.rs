@@ -140,12 +140,17 @@ pub struct Meeting {
     /// It is about one occurrence of a series (`RECURRENCE-ID`), and not about all of them.
     #[prost(bool, tag = "6")]
     pub is_one_of_series: bool,
-    /// When it takes place, at least one.
+    /// When it takes place, at least one; none only in a cancellation of all of it by a named
+    /// organizer.
     #[prost(message, repeated, tag = "7")]
     pub times: ::prost::alloc::vec::Vec<MeetingTime>,
     /// Marks of the reader about the times, e.g. `meeting.zone_unknown`; at most 8.
     #[prost(string, repeated, tag = "8")]
     pub marks: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Being about one occurrence, it is about the later ones of the series too
+    /// (`RANGE=THISANDFUTURE`).
+    #[prost(bool, tag = "9")]
+    pub is_and_later: bool,
 }
 /// When a meeting takes place.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2335,6 +2340,7 @@ impl ::core::fmt::Debug for Meeting {
             .field("is_one_of_series", &self.is_one_of_series)
             .field("times", &self.times)
             .field("marks", &format_args!("{} values", self.marks.len()))
+            .field("is_and_later", &self.is_and_later)
             .finish()
     }
 }

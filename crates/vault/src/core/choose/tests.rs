@@ -54,7 +54,8 @@ fn run_with(rules: &[ResolveRule], claims: Vec<Claim>, fits: impl Fn(&[Claim]) -
     let rules: Vec<_> = rules.iter().collect();
     let now = UnixTime::from_milliseconds(NOW);
     let fits = |set: &[Claim]| Ok::<_, Infallible>(fits(set));
-    let Ok(choice) = choose(&rules, claims, fits, now);
+    let words = Words::of(&claims);
+    let Ok(choice) = choose(&rules, claims, &words, fits, now);
     choice
 }
 

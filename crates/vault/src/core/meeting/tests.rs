@@ -3,7 +3,7 @@ use cl_model::urn::EventId;
 use cl_model::vocabulary::{Datatype, Vocabulary};
 
 use super::*;
-use crate::core::claim::Standing;
+use crate::core::claim::{Claim, Standing, Support};
 
 const ORGANIZER_ADDRESS: &str = "ilka@spindle.example";
 const THURSDAYS: [&str; 4] = ["2026-11-05", "2026-11-12", "2026-11-19", "2026-11-26"];
@@ -23,6 +23,7 @@ fn series(sequence: u32, days: &[&str]) -> Meeting {
         stamped_at: UnixTime::parse("2026-10-28T09:00:00Z"),
         is_cancelled: false,
         is_one_of_series: false,
+        is_and_later: false,
         times: days.iter().map(|day| time(day)).collect(),
         marks: Vec::new(),
     }
@@ -101,7 +102,8 @@ impl Known {
     /// The days on which it takes place.
     fn days(&self) -> Vec<String> {
         let words = Words::of(&self.0);
-        let stand = self.0.iter().filter(|claim| words.gone(claim).is_none());
+        let times = self.0.iter().filter(|it| it.predicate.as_str() == TIME);
+        let stand = times.filter(|claim| words.gone(claim).is_none());
         let mut days: Vec<_> = stand
             .map(|claim| claim.value().unwrap().as_str().unwrap()[..10].to_owned())
             .collect();
@@ -185,6 +187,109 @@ fn of_equal_sequences_the_later_stamp_counts_and_at_one_time_the_cancellation() 
     in_both_orders(&first, &second, |known| assert!(known.days().is_empty()));
     second.stamped_at = UnixTime::parse("2026-10-27T09:00:00Z");
     in_both_orders(&first, &second, |known| assert_eq!(known.days().len(), 4));
+}
+
+#[test]
+fn of_words_at_once_the_one_about_fewer_occurrences_counts() {
+    let moved = MeetingTime {
+        occurrence: time("2026-11-19").occurrence,
+        ..time("2026-11-20")
+    };
+    in_both_orders(&series(0, &THURSDAYS), &one(0, vec![moved]), |known| {
+        let expected = ["2026-11-05", "2026-11-12", "2026-11-20", "2026-11-26"];
+        assert_eq!(known.days(), expected);
+    });
+    // One that says what the series says takes nothing away.
+    let same = one(0, vec![time("2026-11-19")]);
+    in_both_orders(&series(0, &THURSDAYS), &same, |known| {
+        assert_eq!(known.days(), THURSDAYS);
+    });
+}
+
+fn and_later(meeting: Meeting) -> Meeting {
+    Meeting {
+        is_and_later: true,
+        ..meeting
+    }
+}
+
+#[test]
+fn one_and_all_later_occurrences_are_cancelled() {
+    let all = series(0, &THURSDAYS);
+    let cancellation = cancelled(and_later(one(1, vec![time("2026-11-19")])));
+    in_both_orders(&all, &cancellation, |known| {
+        assert_eq!(known.days(), ["2026-11-05", "2026-11-12"]);
+    });
+    let again = series(2, &THURSDAYS);
+    in_both_orders(&again, &cancellation, |known| {
+        assert_eq!(known.days(), THURSDAYS)
+    });
+}
+
+#[test]
+fn with_one_that_moves_the_later_ones_are_elsewhere() {
+    let all = series(0, &THURSDAYS);
+    let moved = MeetingTime {
+        occurrence: time("2026-11-12").occurrence,
+        ..time("2026-11-13")
+    };
+    in_both_orders(&all, &and_later(one(1, vec![moved])), |known| {
+        assert_eq!(known.days(), ["2026-11-05", "2026-11-13"]);
+        let gone = Words::of(&known.0).gone(known.find("2026-11-26"));
+        assert_eq!(gone, Some(Gone::Moved(known.find("2026-11-13").id.clone())));
+    });
+    // Where only something else about them changes, they stay.
+    let changed = and_later(one(1, vec![time("2026-11-12")]));
+    in_both_orders(&all, &changed, |known| assert_eq!(known.days(), THURSDAYS));
+}
+
+#[test]
+fn a_cancellation_that_names_no_time_is_about_all_of_it() {
+    let all = series(1, &THURSDAYS);
+    let cancellation = cancelled(series(1, &[]));
+    in_both_orders(&all, &cancellation, |known| {
+        assert!(known.days().is_empty());
+        let called = known.0.iter().find(|it| it.predicate.as_str() == ORGANIZER);
+        assert_eq!(called.unwrap().value(), Some(&json!(ORGANIZER_ADDRESS)));
+    });
+    let older = cancelled(series(0, &[]));
+    in_both_orders(&all, &older, |known| {
+        let days = known.days();
+        assert!(THURSDAYS.iter().all(|day| days.iter().any(|it| it == day)));
+    });
+    let from_others = Carrier::Message(Some("mallory@evil.example"));
+    let known = Known::of(&[(&all, OWN), (&cancellation, from_others)]);
+    assert_eq!(known.days(), THURSDAYS);
+}
+
+#[test]
+fn an_item_is_one_word_of_an_organizer_about_all_of_a_meeting() {
+    let other = Meeting {
+        series: Digest::of_bytes(b"other"),
+        ..cancelled(series(1, &[]))
+    };
+    let found = candidates(&[cancelled(series(1, &[])), other], OWN);
+    assert_eq!(found.candidates.len(), 1);
+    let mark = Name::new("meeting.cancellations_not_all_taken").unwrap();
+    assert_eq!(found.marks, [mark]);
+}
+
+#[test]
+fn each_doubt_costs_confidence() {
+    let confidence = |marks: &[&str]| {
+        let marks = marks.iter().map(|mark| Name::new(*mark).unwrap());
+        let meeting = Meeting {
+            marks: marks.collect(),
+            ..series(0, &THURSDAYS[..1])
+        };
+        candidates(&[meeting], OWN).candidates[0].confidence.get()
+    };
+    assert_eq!(confidence(&["meeting.other"]), SOUND);
+    for (doubt, _) in DOUBTS {
+        assert_eq!(confidence(&[doubt]), SOUND * DOUBT, "{doubt}");
+    }
+    let twice = confidence(&["meeting.tentative", "meeting.incomplete"]);
+    assert_eq!(twice, SOUND * DOUBT * DOUBT);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::Draft;
 use crate::core::claim::{Claim, Support};
-use crate::core::meeting::{Gone, Words};
+use crate::core::meeting::{self, Gone, Words};
 use crate::store::StoreError;
 use crate::store::address::{
     CLAIM, CLAIMS, claim_address, claim_place, list_address, list_of, thread_address,
@@ -184,19 +184,20 @@ impl Draft<'_> {
         if !claim.supports().iter().any(is_word) {
             return Ok(None);
         }
-        let mut ids = BTreeSet::new();
-        for thread in claim.threads() {
-            let address = thread_address(&claim.predicate, thread);
-            let record: ThreadRecord = self.get(&address)?.unwrap_or_default();
-            ids.extend(record.claims);
-        }
-        let mut about = Vec::with_capacity(ids.len());
-        for id in ids {
-            let key = ClaimKey {
-                predicate: claim.predicate.clone(),
-                id: ClaimId::parse(&id).ok_or(StoreError::Corrupt)?,
-            };
-            about.push(self.claim(&key)?.ok_or(StoreError::Corrupt)?);
+        let mut about = Vec::new();
+        for predicate in meeting::predicates() {
+            let mut ids = BTreeSet::new();
+            for thread in claim.threads() {
+                let record: Option<ThreadRecord> = self.get(&thread_address(&predicate, thread))?;
+                ids.extend(record.into_iter().flat_map(|it| it.claims));
+            }
+            for id in ids {
+                let key = ClaimKey {
+                    predicate: predicate.clone(),
+                    id: ClaimId::parse(&id).ok_or(StoreError::Corrupt)?,
+                };
+                about.push(self.claim(&key)?.ok_or(StoreError::Corrupt)?);
+            }
         }
         Ok(Words::of(&about).gone(claim))
     }

@@ -117,6 +117,8 @@ struct RevisionRecord {
     stamped_at_ms: Option<i64>,
     #[prost(bool, tag = "7")]
     is_cancelled: bool,
+    #[prost(bool, tag = "8")]
+    is_and_later: bool,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -230,6 +232,7 @@ impl RevisionRecord {
             sequence: revision.rank.sequence,
             stamped_at_ms: revision.rank.stamped_at.map(UnixTime::milliseconds),
             is_cancelled: revision.rank.is_cancelled,
+            is_and_later: revision.is_and_later,
         }
     }
 
@@ -242,6 +245,7 @@ impl RevisionRecord {
             series: digest(self.series)?,
             occurrence: self.occurrence,
             is_one_of_series: self.is_one_of_series,
+            is_and_later: self.is_and_later,
             rank: Rank {
                 sequence: self.sequence,
                 stamped_at: self.stamped_at_ms.map(UnixTime::from_milliseconds),

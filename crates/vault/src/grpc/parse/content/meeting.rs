@@ -28,7 +28,11 @@ pub(super) fn meetings(messages: Vec<wire::Meeting>) -> Option<Vec<Meeting>> {
 }
 
 fn meeting(message: wire::Meeting) -> Option<Meeting> {
-    if message.times.is_empty() || message.marks.len() > MAX_MARKS {
+    let is_about_all =
+        message.is_cancelled && !message.is_one_of_series && message.organizer.is_some();
+    let is_within_series = message.is_one_of_series || !message.is_and_later;
+    let is_bounded = message.marks.len() <= MAX_MARKS;
+    if !is_bounded || !is_within_series || (message.times.is_empty() && !is_about_all) {
         return None;
     }
     Some(Meeting {
@@ -44,6 +48,7 @@ fn meeting(message: wire::Meeting) -> Option<Meeting> {
         },
         is_cancelled: message.is_cancelled,
         is_one_of_series: message.is_one_of_series,
+        is_and_later: message.is_and_later,
         times: all(message.times, time)?,
         marks: all(message.marks, mark)?,
     })
