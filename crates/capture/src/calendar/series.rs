@@ -15,7 +15,7 @@ use super::stamp::{Length, Moment, Stamp, When, duration, zone_of};
 const MAX_DATES: usize = 1000;
 
 /// The most rules of one event.
-const MAX_RULES: usize = 8;
+const MAX_RULES: usize = 4;
 
 /// The most occurrences that a rule takes away.
 const MAX_EXCEPTIONS: u16 = 4000;
