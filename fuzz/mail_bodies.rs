@@ -79,7 +79,11 @@ fn meetings(meetings: &[Meeting]) {
     let times: usize = meetings.iter().map(|meeting| meeting.times.len()).sum();
     assert!(meetings.len() <= 32 && times <= 40);
     for meeting in meetings {
-        assert!(!meeting.times.is_empty() && meeting.marks.len() <= 8);
+        let is_about_all =
+            meeting.is_cancelled && !meeting.is_one_of_series && meeting.organizer.is_some();
+        assert!(is_about_all || !meeting.times.is_empty());
+        assert!(meeting.is_one_of_series || !meeting.is_and_later);
+        assert!(meeting.marks.len() <= 8);
         for time in &meeting.times {
             assert!(time.time.len() <= 41 && (10..=20).contains(&time.occurrence.len()));
         }

@@ -222,8 +222,8 @@ impl<'a> Reader<'a> {
         let has_words = match event.start {
             Some(_) => !times.is_empty(),
             None => {
-                // Without a name of its own, it is the organizer's word about all of it.
-                let is_lost = organizer.is_none() || event.recurrence.is_some();
+                // It is the organizer's word about all of it.
+                let is_lost = organizer.is_none() || self.is_single(event);
                 self.marks
                     .add_if(is_lost, "calendar.cancellation_without_time");
                 !is_lost

@@ -187,7 +187,9 @@ fn check_meetings(meetings: &[Meeting]) -> Result<(), &'static str> {
             let digest = Digest::parse(&it.series_digest);
             let mut times = it.times.iter();
             digest.is_some()
-                && (!it.times.is_empty() || it.is_cancelled && it.organizer.is_some())
+                && (it.is_one_of_series || !it.is_and_later)
+                && (!it.times.is_empty()
+                    || it.is_cancelled && !it.is_one_of_series && it.organizer.is_some())
                 && it.marks.len() <= 8
                 && it.marks.iter().all(|mark| is_name(mark))
                 && times.all(|it| is_time(&it.time) && is_start(&it.occurrence))
