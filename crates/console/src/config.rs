@@ -48,7 +48,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// Checks settings and files before a port is bound.
+    /// Checks settings and files before anything is served.
     pub fn build(self, host: &Host) -> Result<Deps, BoxError> {
         let origin = Origin::parse(&self.origin)
             .ok_or("--origin: https://, a lower-case host, and a port unless it is 443")?;

@@ -97,7 +97,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// Checks settings, keys and stored state before a port is bound.
+    /// Checks settings, keys and stored state before anything is served.
     pub fn build(self, host: &Host) -> Result<Deps, BoxError> {
         let home = &host.args.home;
         let kek_file = self

@@ -133,9 +133,10 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Runs a process from its command line to its exit code.
 ///
-/// `C` holds the service's own settings. `build` checks them and the stored state, and refuses
-/// before a port is bound. Then: bind, serve, ready; on SIGTERM or SIGINT the orderly end that
-/// [`Server::serve`] describes; telemetry is flushed in any case.
+/// `C` holds the service's own settings. The ports are bound first, so that a port that is taken is
+/// known before anything is opened; then `build` checks the settings and the stored state. Whoever
+/// connects meanwhile waits until it has ended. Then: serve, ready; on SIGTERM or SIGINT the orderly
+/// end that [`Server::serve`] describes; telemetry is flushed in any case.
 ///
 /// Exit codes: 0 after an orderly end (also when the drain deadline cut calls off), 1 after a
 /// failure, 2 for a wrong command line, 130 after a second signal.
@@ -198,13 +199,6 @@ where
         service,
     } = cli;
     let host = Host::new(process, args, telemetry)?;
-    let app = tokio::select! {
-        app = build(service, &host) => app.map_err(StartError::Build)?,
-        () = signals.next() => {
-            tracing::info!("told to end before it was ready");
-            return Ok(Ended::Drained);
-        }
-    };
     let listeners = Listeners {
         main: TcpListener::bind(host.args.listen_addr)
             .await
@@ -212,6 +206,13 @@ where
         admin: TcpListener::bind(host.args.admin_addr)
             .await
             .map_err(StartError::Bind)?,
+    };
+    let app = tokio::select! {
+        app = build(service, &host) => app.map_err(StartError::Build)?,
+        () = signals.next() => {
+            tracing::info!("told to end before it was ready");
+            return Ok(Ended::Drained);
+        }
     };
     let server = Server {
         app,

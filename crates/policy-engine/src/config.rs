@@ -98,7 +98,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// Checks keys, stored state and peers before a port is bound.
+    /// Checks keys, stored state and peers before anything is served.
     pub fn build(self, host: &Host) -> Result<Deps, BoxError> {
         if self.retention_seconds < MIN_RETENTION_SECONDS {
             return Err("--retention-seconds: at least a day".into());

@@ -37,7 +37,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// Checks keys and peers before a port is bound.
+    /// Checks keys and peers before anything is served.
     pub fn build(self, host: &Host) -> Result<Deps, BoxError> {
         let home = &host.args.home;
         let keys = KeyFiles {

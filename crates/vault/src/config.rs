@@ -67,7 +67,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// Checks keys, stored state and peers before a port is bound.
+    /// Checks keys, stored state and peers before anything is served.
     pub fn build(self, host: &Host) -> Result<Deps, BoxError> {
         let secrets = self.key_files(host).load()?;
         let home = &host.args.home;
