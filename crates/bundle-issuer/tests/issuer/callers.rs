@@ -1,5 +1,6 @@
 //! Every rpc is closed to all but its own callers.
 
+use cl_testbed::{refusal, refused};
 use cl_wire::bundle::v1::bundle_service_client::BundleServiceClient;
 use cl_wire::bundle::v1::{
     CheckBundleRequest, IssueBundleRequest, RecordConsumerReceiptRequest, RedeemBundleRequest,
@@ -7,7 +8,6 @@ use cl_wire::bundle::v1::{
 };
 use tonic::Code;
 
-use crate::serving::{refusal, refused};
 use crate::support::World;
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use cl_model::object::Outcome;
 use cl_model::receipt::Draft;
 use cl_model::time::UnixTime;
+use cl_testbed::{refusal, refused, within};
 use cl_wire::bundle::v1::{
     BundleState, RecordConsumerReceiptRequest, RecordConsumerReceiptResponse,
 };
@@ -10,7 +11,6 @@ use serde_json::{Value, json};
 use tonic::{Code, Status};
 
 use crate::exchange::{Exchange, NOW_MS, RECIPIENT, TENANT, bytes};
-use crate::serving::{refusal, refused, within};
 use crate::support::{Running, World};
 
 struct Consumer {

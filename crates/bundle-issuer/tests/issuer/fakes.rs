@@ -11,6 +11,7 @@ use cl_model::object::{ContextRequest, ProtocolObject};
 use cl_model::operation::OperationId;
 use cl_model::time::UnixTime;
 use cl_model::{canonical, receipt, record};
+use cl_testbed::spiffe_id;
 use cl_wire::grant::SignedGrant;
 use cl_wire::receipt::v1::append_request::Body;
 use cl_wire::receipt::v1::receipt_service_server::ReceiptService;
@@ -30,7 +31,6 @@ use tokio::sync::Semaphore;
 use tonic::{Code, Request, Response, Status};
 
 use crate::exchange::{bytes, decision_key};
-use crate::pki;
 
 /// More calls than any test makes at once.
 pub(crate) const TURNS: u32 = 1000;
@@ -91,7 +91,7 @@ impl SemanticProxyService for FakeProxy {
         let grant = SignedGrant::read(request.grant).unwrap();
         let keys = [decision_key().public_key()].into_iter().collect();
         let now = UnixTime::from_milliseconds(self.clock.now_unix_ms());
-        let own = pki::id("exchange/cl-semantic-proxy");
+        let own = spiffe_id("exchange/cl-semantic-proxy");
         let grant = VerifiedGrant::verify(
             &grant.scope,
             &grant.plan,
@@ -326,7 +326,7 @@ fn completed(request: &AppendRequest) -> Value {
             let receipt = record::finalize(value, "urn:cl:receipt:").unwrap();
             receipt::check(receipt.value()).unwrap();
             let receipt = receipt.into_value();
-            assert_eq!(receipt["actor"], pki::id("exchange/cl-bundle-issuer"));
+            assert_eq!(receipt["actor"], spiffe_id("exchange/cl-bundle-issuer"));
             assert_eq!(receipt["metadata"]["operation_id"], routing.operation_id);
             assert!(OWN_OPERATIONS.contains(&receipt["operation"].as_str().unwrap()));
             receipt

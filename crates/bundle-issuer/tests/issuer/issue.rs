@@ -4,6 +4,7 @@ use cl_model::document::{Signed, Verified};
 use cl_model::grant::ScopeStatement;
 use cl_model::key::Signature;
 use cl_model::notes::DisclosureNotes;
+use cl_testbed::{eventually, refusal, refused, spiffe_id};
 use cl_wire::bundle::v1::IssueBundleRequest;
 use cl_wire::semantic::v1::{AppliedTransform, ProjectedItem};
 use serde_json::json;
@@ -13,8 +14,6 @@ use crate::exchange::{
     AMOUNT, DATE, Exchange, NOW_MS, PERSON, RECIPIENT, bytes, decision_key, operation,
 };
 use crate::fakes::item;
-use crate::pki;
-use crate::serving::{eventually, refusal, refused};
 use crate::support::{World, issue_message, items, keys, open, reference};
 
 fn signed(document: Vec<u8>, signature: Vec<u8>) -> Signed {
@@ -42,7 +41,7 @@ async fn issues_what_a_consumer_opens() {
     assert_eq!(contents.subject_alias.as_str(), exchange.alias());
     assert_eq!(
         contents.issuer.id.as_str(),
-        pki::id("exchange/cl-bundle-issuer")
+        spiffe_id("exchange/cl-bundle-issuer")
     );
     assert_eq!(contents.context.len(), 2);
     assert_eq!(contents.instructions.len(), 1);
@@ -229,7 +228,7 @@ async fn every_attack_on_a_grant_is_refused_before_the_proxy_is_asked() {
     let exchange = Exchange::new("r1");
     let world = World::with(&exchange).await;
     let running = world.start().await;
-    for (code, grant) in exchange.bad_grants(&pki::id("exchange/cl-bundle-issuer")) {
+    for (code, grant) in exchange.bad_grants(&spiffe_id("exchange/cl-bundle-issuer")) {
         let answer = running.issue_with(issue_message(&exchange, grant)).await;
         assert_eq!(
             refusal(answer),

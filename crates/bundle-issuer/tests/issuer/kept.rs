@@ -1,10 +1,10 @@
 //! What is kept for its time, and what a repeat gets after that.
 
+use cl_testbed::{eventually, refusal, refused};
 use cl_wire::bundle::v1::revoke_bundles_request::Target;
 use tonic::Code;
 
 use crate::exchange::{Exchange, NOW_MS, operation_made_at};
-use crate::serving::{eventually, refusal, refused};
 use crate::support::{TIMES, World, redeem_message};
 use crate::time::records;
 

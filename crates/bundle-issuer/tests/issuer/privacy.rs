@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cl_kv::RocksEngine;
+use cl_testbed::logs;
 use serde_json::json;
 
 use crate::exchange::{Exchange, PERSON};
 use crate::fakes::item;
-use crate::serving::logs;
 use crate::support::World;
 
 const WORDS: [&str; 4] = [
@@ -86,7 +86,7 @@ async fn private_words_appear_nowhere_but_in_bundles() {
     let metrics = running.telemetry.prometheus_text().unwrap();
     assert!(metrics.contains("bundle_calls_total"), "{metrics}");
     assert_clean("metrics", metrics.as_bytes());
-    let logged = logs();
+    let logged = logs().into_bytes();
     assert!(!logged.is_empty());
     assert_clean("logs", &logged);
     assert_eq!(world.peers.receipts.log().len(), 3);

@@ -1,132 +1,67 @@
 //! The binary: it starts from its files, ends when told, refuses a shared key, and is killed at every
 //! step without losing or doubling anything.
 
-use std::fs::{self, Permissions};
-use std::net::{SocketAddr, TcpListener};
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
 use cl_host::clock::{Clock, SystemClock};
-use cl_host::tls::TlsFiles;
+use cl_testbed::{Authority, Home, Program, channel, eventually, refusal, refused};
 use cl_wire::bundle::v1::bundle_service_client::BundleServiceClient;
 use ring::rand::SystemRandom;
 use ring::signature::Ed25519KeyPair;
 use serde_json::json;
-use tempfile::TempDir;
 use tonic::Code;
 
 use crate::exchange::{Exchange, decision_key, grant_of, trust_json};
 use crate::fakes::TURNS;
-use crate::pki::Authority;
-use crate::serving::{channel, eventually, refusal, refused, within};
-use crate::support::{Calls, Peers, issue_message, items};
-
-fn write_secret(path: &Path, bytes: &[u8]) {
-    fs::write(path, bytes).unwrap();
-    fs::set_permissions(path, Permissions::from_mode(0o600)).unwrap();
-}
+use crate::support::{Calls, ISSUER, Peers, issue_message, items};
 
 /// A home folder with everything that the issuer needs.
-fn home(authority: &Authority) -> TempDir {
-    let home = tempfile::tempdir().unwrap();
-    let (pki, keys) = (home.path().join("pki"), home.path().join("keys"));
-    fs::create_dir_all(&pki).unwrap();
-    fs::create_dir_all(&keys).unwrap();
-    let files = TlsFiles {
-        chain: pki.join("cl-bundle-issuer.pem"),
-        key: pki.join("cl-bundle-issuer.key"),
-        trust: pki.join("ca.pem"),
-    };
-    authority.write("exchange/cl-bundle-issuer", &files);
+fn home(authority: &Authority) -> Home {
+    let home = Home::new(authority, ISSUER);
     for name in ["bundle.pem", "notes.pem"] {
         let document = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).unwrap();
-        write_secret(&keys.join(name), document.as_ref());
+        home.write_key(name, document.as_ref());
     }
-    write_secret(&keys.join("cl-bundle-issuer.kek"), &[3; 32]);
-    fs::write(home.path().join("trust.json"), trust_json()).unwrap();
+    home.write_key("cl-bundle-issuer.kek", &[3; 32]);
+    home.write("trust.json", trust_json());
     home
 }
 
-fn free_address() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap()
-}
-
-struct Process {
-    child: Child,
-    addr: SocketAddr,
-    admin: SocketAddr,
-}
-
-fn start(home: &Path, proxy: u16, receipts: u16) -> Process {
-    let (addr, admin) = (free_address(), free_address());
-    let child = Command::new(env!("CARGO_BIN_EXE_cl-bundle-issuer"))
-        .arg(format!("--home={}", home.display()))
-        .arg(format!("--listen-addr={addr}"))
-        .arg(format!("--admin-addr={admin}"))
-        .arg(format!("--semantic-proxy-addr=localhost:{proxy}"))
-        .arg(format!("--receipt-store-addr=localhost:{receipts}"))
-        .arg("--lame-duck-ms=0")
-        .arg("--issue-lease-seconds=1")
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    Process { child, addr, admin }
-}
-
-impl Process {
-    async fn ready(&self) {
-        within("readiness", async {
-            while tokio::net::TcpStream::connect(self.admin).await.is_err() {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        })
-        .await;
-    }
-
-    /// As `kill -9` does.
-    fn kill(mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-
-    async fn ended(self) -> (Option<i32>, String) {
-        let child = self.child;
-        let wait = tokio::task::spawn_blocking(move || child.wait_with_output().unwrap());
-        let output = within("the process's end", wait).await.unwrap();
-        (
-            output.status.code(),
-            String::from_utf8(output.stderr).unwrap(),
-        )
-    }
+fn start(home: &Home, proxy: u16, receipts: u16) -> Program {
+    let settings = [
+        &format!("--semantic-proxy-addr=localhost:{proxy}"),
+        &format!("--receipt-store-addr=localhost:{receipts}"),
+        "--issue-lease-seconds=1",
+    ];
+    Program::start(
+        env!("CARGO_BIN_EXE_cl-bundle-issuer"),
+        home.path(),
+        &settings,
+    )
 }
 
 #[tokio::test]
 async fn starts_from_its_files_and_ends_when_told() {
     let home = home(&Authority::new());
-    let process = start(home.path(), 1, 1);
+    let mut process = start(&home, 1, 1);
     process.ready().await;
-    let pid = process.child.id().to_string();
-    let killed = Command::new("kill").args(["-TERM", &pid]).status();
-    assert!(killed.unwrap().success());
-    let (code, log) = process.ended().await;
+    let (code, log) = process.end().await;
     assert_eq!(code, Some(0), "{log}");
     assert!(log.contains("ready"), "{log}");
-    assert!(home.path().join("data/cl-bundle-issuer").is_dir());
+    assert!(home.join("data/cl-bundle-issuer").is_dir());
 }
 
 #[tokio::test]
 async fn refuses_to_start_with_a_shared_key() {
     let home = home(&Authority::new());
-    let keys = home.path().join("keys");
+    let keys = home.join("keys");
     fs::copy(keys.join("bundle.pem"), keys.join("notes.pem")).unwrap();
-    let (code, log) = start(home.path(), 1, 1).ended().await;
+    let (code, log) = start(&home, 1, 1).ended().await;
     assert_eq!(code, Some(1));
     assert!(log.contains("hold the same key"), "{log}");
-    assert!(!home.path().join("data").exists());
+    assert!(!home.join("data").exists());
 }
 
 /// An exchange of the system's time, since a real process has no other.
@@ -155,11 +90,15 @@ async fn killed_at_every_step_it_finishes_with_one_bundle_and_one_delivery() {
         peers.proxy_server.addr.port(),
         peers.receipt_server.addr.port(),
     );
-    let run = || start(home.path(), proxy, receipts);
-    let calls = |process: &Process| {
+    let run = async || {
+        let mut process = start(&home, proxy, receipts);
+        process.ready().await;
+        process
+    };
+    let calls = |process: &Program| {
         let channel = |path| {
             let credentials = peers.authority.credentials(path);
-            channel(process.addr, credentials, "exchange/cl-bundle-issuer")
+            channel(process.addr(), credentials, ISSUER)
         };
         Calls {
             engine: BundleServiceClient::new(channel("exchange/cl-policy-engine")),
@@ -171,8 +110,7 @@ async fn killed_at_every_step_it_finishes_with_one_bundle_and_one_delivery() {
     let message = issue_message(&exchange, grant);
 
     // While claims are projected: the attempt's time runs out.
-    let process = run();
-    process.ready().await;
+    let process = run().await;
     let held = peers.proxy.gate.acquire_many(TURNS).await.unwrap();
     let client = calls(&process);
     let call = tokio::spawn({
@@ -180,13 +118,12 @@ async fn killed_at_every_step_it_finishes_with_one_bundle_and_one_delivery() {
         async move { client.issue_with(message).await }
     });
     eventually("the projection", || peers.proxy.calls() == 1).await;
-    process.kill();
+    process.kill().await;
     assert!(call.await.unwrap().is_err());
     drop(held);
 
     // While the issue receipt is written.
-    let process = run();
-    process.ready().await;
+    let process = run().await;
     let held = peers.receipts.gate.acquire_many(TURNS).await.unwrap();
     let client = calls(&process);
     let call = tokio::spawn({
@@ -204,13 +141,12 @@ async fn killed_at_every_step_it_finishes_with_one_bundle_and_one_delivery() {
     });
     eventually("the issue receipt", || peers.receipts.appends() >= 1).await;
     assert_eq!(peers.proxy.calls(), 2);
-    process.kill();
+    process.kill().await;
     assert!(call.await.unwrap().is_err());
     drop(held);
 
     // While the delivery receipt is written.
-    let process = run();
-    process.ready().await;
+    let process = run().await;
     let client = calls(&process);
     let bundle_ref = client.issue_with(message.clone()).await.unwrap().bundle_ref;
     assert_eq!(peers.proxy.calls(), 2);
@@ -221,13 +157,12 @@ async fn killed_at_every_step_it_finishes_with_one_bundle_and_one_delivery() {
         async move { client.redeem(&bundle_ref, Some("k"), 2).await }
     });
     eventually("the delivery receipt", || peers.receipts.appends() > before).await;
-    process.kill();
+    process.kill().await;
     assert!(redemption.await.unwrap().is_err());
     drop(held);
 
     // After the answer was lost.
-    let process = run();
-    process.ready().await;
+    let process = run().await;
     let client = calls(&process);
     let delivery = client.redeem(&bundle_ref, Some("k"), 3).await.unwrap();
     assert!(delivery.repeated);
@@ -235,9 +170,8 @@ async fn killed_at_every_step_it_finishes_with_one_bundle_and_one_delivery() {
     assert_eq!(again.envelope, delivery.envelope);
     let replay = refused(Code::FailedPrecondition, "BUNDLE_REPLAY");
     assert_eq!(refusal(client.redeem(&bundle_ref, None, 5).await), replay);
-    process.kill();
-    let process = run();
-    process.ready().await;
+    process.kill().await;
+    let process = run().await;
     let client = calls(&process);
     assert_eq!(
         refusal(client.redeem(&bundle_ref, Some("x"), 6).await),
@@ -247,7 +181,7 @@ async fn killed_at_every_step_it_finishes_with_one_bundle_and_one_delivery() {
         client.issue_with(message).await.unwrap().bundle_ref,
         bundle_ref
     );
-    process.kill();
+    process.kill().await;
     assert_eq!(peers.receipts.of("bundle.issue").len(), 1);
     assert_eq!(peers.receipts.of("bundle.deliver").len(), 1);
 }

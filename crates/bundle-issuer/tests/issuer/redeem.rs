@@ -1,10 +1,10 @@
 //! Handing out: once, to one recipient, and again only for a lost answer.
 
+use cl_testbed::{refusal, refused};
 use cl_wire::bundle::v1::{BundleState, CheckBundleRequest, RedeemBundleRequest};
 use tonic::Code;
 
 use crate::exchange::{Exchange, TENANT, operation};
-use crate::serving::{refusal, refused};
 use crate::support::{World, redeem_message};
 
 type Change = fn(&mut RedeemBundleRequest);

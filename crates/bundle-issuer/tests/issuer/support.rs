@@ -16,6 +16,7 @@ use cl_host::telemetry::Telemetry;
 use cl_host::trust::Trust;
 use cl_kv::{Engine, KeyEncryptionKey, MemoryEngine, Sealed};
 use cl_model::envelope::{TrustedAuthority, VerifiedBundle};
+use cl_testbed::{Authority, Serving, telemetry, within};
 use cl_wire::bundle::v1::bundle_service_client::BundleServiceClient;
 use cl_wire::bundle::v1::revoke_bundles_request::Target;
 use cl_wire::bundle::v1::{
@@ -35,10 +36,8 @@ use crate::exchange::{
     self, DATE, Exchange, NOW_MS, PERSON, RECIPIENT, TENANT, bytes, operation, signing_key,
 };
 use crate::fakes::{FakeProxy, FakeReceipts, TestClock, item, manual};
-use crate::pki::Authority;
-use crate::serving::{self, Serving, within};
 
-const ISSUER: &str = "exchange/cl-bundle-issuer";
+pub(crate) const ISSUER: &str = "exchange/cl-bundle-issuer";
 
 pub(crate) const TIMES: Times = Times {
     retry_window_seconds: 120,
@@ -59,22 +58,22 @@ pub(crate) struct Peers {
 
 impl Peers {
     pub(crate) async fn new(clock: TestClock) -> Self {
-        serving::subscribe();
+        cl_testbed::subscribe("trace");
         let authority = Authority::new();
         let proxy = FakeProxy::new(clock);
         let receipts = FakeReceipts::new();
-        let proxy_server = Serving::fake(
-            Routes::new(SemanticProxyServiceServer::new(proxy.clone())),
+        let proxy_server = Serving::peer(
             &authority,
             "exchange/cl-semantic-proxy",
+            Routes::new(SemanticProxyServiceServer::new(proxy.clone())),
             &["/contextlayer.semantic.v1.SemanticProxyService/ProjectClaims"],
             ISSUER,
         );
         let proxy_server = proxy_server.await;
-        let receipt_server = Serving::fake(
-            Routes::new(ReceiptServiceServer::new(receipts.clone())),
+        let receipt_server = Serving::peer(
             &authority,
             "exchange/cl-receipt-store",
+            Routes::new(ReceiptServiceServer::new(receipts.clone())),
             &[
                 "/contextlayer.receipt.v1.ReceiptService/Preflight",
                 "/contextlayer.receipt.v1.ReceiptService/Append",
@@ -130,7 +129,7 @@ impl World {
         std::fs::write(&trust, exchange::trust_json()).unwrap();
         let shutdown = Shutdown::default();
         let tasks = Tasks::new(shutdown.clone());
-        let telemetry = serving::telemetry();
+        let telemetry = telemetry();
         let proxy = self.peers.proxy_server.channel(Arc::clone(&credentials));
         let receipts = self.peers.receipt_server.channel(Arc::clone(&credentials));
         let app = cl_bundle_issuer::app(Deps {

@@ -1,12 +1,12 @@
 //! What time does, and what a clock that steps back or jumps ahead does not.
 
 use cl_kv::{Engine, Scan};
+use cl_testbed::{eventually, refusal, refused};
 use cl_wire::bundle::v1::BundleState;
 use tokio::time::Instant;
 use tonic::Code;
 
 use crate::exchange::{Exchange, NOW_MS};
-use crate::serving::{eventually, refusal, refused};
 use crate::support::{TIMES, World};
 
 /// How many records there are whose kind has this name, without opening them.

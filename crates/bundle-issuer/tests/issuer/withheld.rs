@@ -1,5 +1,6 @@
 //! Bundles that end between their delivery receipt and their bytes.
 
+use cl_testbed::{eventually, refusal, refused};
 use cl_wire::bundle::v1::BundleState;
 use cl_wire::bundle::v1::revoke_bundles_request::Target;
 use serde_json::Value;
@@ -8,7 +9,6 @@ use tonic::Code;
 use crate::exchange::{Exchange, operation};
 use crate::fakes::{Recorded, TURNS};
 use crate::kept::retention_ms;
-use crate::serving::{eventually, refusal, refused};
 use crate::support::{Running, World};
 
 /// The delivery receipt and the one that takes it back.

@@ -14,7 +14,6 @@ mod fixtures;
 mod hostile;
 mod memory;
 mod mutated;
-mod pki;
 mod process;
 mod runs;
 mod support;

@@ -2,21 +2,13 @@
 
 use std::process::Output;
 
-use cl_host::tls::TlsFiles;
+use cl_testbed::Home;
 use tokio::process::Command;
 
 use crate::support::{OWNER, World, fixtures};
 
 async fn capture(world: &World, arguments: &[&str]) -> Output {
-    let home = tempfile::tempdir().unwrap();
-    let pki = home.path().join("pki");
-    std::fs::create_dir(&pki).unwrap();
-    let files = TlsFiles {
-        chain: pki.join("cl-capture.pem"),
-        key: pki.join("cl-capture.key"),
-        trust: pki.join("ca.pem"),
-    };
-    world.authority.write("vault/cl-capture", &files);
+    let home = Home::new(&world.authority, "vault/cl-capture");
     let mut command = Command::new(env!("CARGO_BIN_EXE_cl-capture"));
     command
         .arg("mail")

@@ -1,6 +1,5 @@
 //! A vault on a free port, and runs against it.
 
-use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -12,21 +11,13 @@ use cl_capture::pipeline::{self, Deps, Job};
 use cl_capture::report::Report;
 use cl_capture::source::{Adapter, Seen};
 use cl_capture::vault::Vault;
-use cl_host::callers::CallerTable;
 use cl_host::clock::ManualClock;
 use cl_host::ids::SeededIds;
-use cl_host::life::{Listeners, Server, Shutdown, SignalSender, Signals, Tasks, Timings};
-use cl_host::telemetry::{Telemetry, TelemetryConfig};
-use cl_host::{App, Callers};
+use cl_testbed::{Authority, HANG, Serving};
 use cl_wire::vault::v1::capture_service_server::CaptureServiceServer;
-use tokio::net::TcpListener;
 use tonic::service::Routes;
 
-use crate::pki::{self, Authority};
 use crate::vault::FakeVault;
-
-/// Far more than anything here takes on a busy machine; only a hang reaches it.
-pub(crate) const HANG: Duration = Duration::from_secs(120);
 
 /// The instant of every run: 1 December 2026, weeks after the fixtures.
 const NOW_MS: i64 = 1_796_083_200_000;
@@ -40,47 +31,30 @@ pub(crate) struct World {
     pub(crate) authority: Authority,
     pub(crate) vault: FakeVault,
     pub(crate) addr: SocketAddr,
-    _signals: SignalSender,
+    _serving: Serving,
 }
 
 impl World {
     pub(crate) async fn new() -> Self {
         let authority = Authority::new();
         let vault = FakeVault::default();
-        let mut callers = CallerTable::new(pki::TRUST_DOMAIN).unwrap();
-        for method in ["CaptureEvents", "StorePayload"] {
-            let path = format!("/contextlayer.vault.v1.CaptureService/{method}");
-            callers = callers.allow(&path, &["vault/cl-capture"]).unwrap();
-        }
         let service = CaptureServiceServer::new(vault.clone()).max_decoding_message_size(4 << 20);
-        let main = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let admin = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let addr = main.local_addr().unwrap();
-        let shutdown = Shutdown::default();
-        let config = TelemetryConfig {
-            process: "test".to_owned(),
-            log_filter: "off".to_owned(),
-            otlp_endpoint: None,
-        };
-        let server = Server {
-            app: App::new(Routes::new(service), Callers::Table(callers)),
-            credentials: authority.credentials("vault/cl-vault"),
-            telemetry: Telemetry::build(&config, io::sink).unwrap().0,
-            timings: Timings {
-                lame_duck: Duration::ZERO,
-                max_call: HANG,
-                ..Timings::default()
-            },
-            tasks: Tasks::new(shutdown.clone()),
-            shutdown,
-        };
-        let (signals, receiver) = Signals::injected();
-        tokio::spawn(async move { server.serve(Listeners { main, admin }, receiver).await });
+        let serving = Serving::peer(
+            &authority,
+            "vault/cl-vault",
+            Routes::new(service),
+            &[
+                "/contextlayer.vault.v1.CaptureService/CaptureEvents",
+                "/contextlayer.vault.v1.CaptureService/StorePayload",
+            ],
+            "vault/cl-capture",
+        );
+        let serving = serving.await;
         Self {
             authority,
             vault,
-            addr,
-            _signals: signals,
+            addr: serving.addr,
+            _serving: serving,
         }
     }
 

@@ -3,30 +3,22 @@
 use std::fs;
 use std::process::Stdio;
 
-use cl_host::tls::TlsFiles;
+use cl_testbed::{HANG, Home};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
-use crate::support::{HANG, OWNER, World};
+use crate::support::{OWNER, World};
 
 struct Watching {
     child: Child,
     reports: Lines<BufReader<ChildStdout>>,
-    _home: tempfile::TempDir,
+    _home: Home,
 }
 
 impl Watching {
     fn start(world: &World, path: &std::path::Path) -> Self {
-        let home = tempfile::tempdir().unwrap();
-        let pki = home.path().join("pki");
-        fs::create_dir(&pki).unwrap();
-        let files = TlsFiles {
-            chain: pki.join("cl-capture.pem"),
-            key: pki.join("cl-capture.key"),
-            trust: pki.join("ca.pem"),
-        };
-        world.authority.write("vault/cl-capture", &files);
+        let home = Home::new(&world.authority, "vault/cl-capture");
         let mut child = Command::new(env!("CARGO_BIN_EXE_cl-capture"))
             .arg("mail")
             .arg(path)

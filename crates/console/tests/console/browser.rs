@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use cl_browser::{Authenticator, Axe, Browser};
+use cl_testbed::{until, within};
 use cl_wire::policy::v1::ApprovalState;
 use data_encoding::BASE64URL_NOPAD;
 use fantoccini::Locator;
@@ -14,7 +15,6 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use crate::items::{TAG, decision, item};
-use crate::support::{until, within};
 use crate::world::World;
 
 /// Everything that a test does in a browser; `None` where none is installed.

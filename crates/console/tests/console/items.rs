@@ -18,7 +18,7 @@ pub(crate) const PURPOSE: &str =
 /// Seconds after 2030-06-01T08:00:05Z.
 pub(crate) fn at(seconds: i64) -> Timestamp {
     Timestamp {
-        seconds: crate::support::NOW_S + seconds,
+        seconds: crate::world::NOW_S + seconds,
         nanos: 0,
     }
 }

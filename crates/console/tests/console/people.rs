@@ -147,5 +147,5 @@ async fn an_engine_for_another_place_is_noticed() {
     let answer = visit.post("/sign-in/begin", &[]).await;
     assert_eq!(answer.status, 500);
     assert!(answer.text().contains("INTERNAL"));
-    assert!(crate::support::logs().contains("relying party id is not the host"));
+    assert!(cl_testbed::logs().contains("relying party id is not the host"));
 }

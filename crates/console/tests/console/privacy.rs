@@ -1,12 +1,12 @@
 //! Nothing private leaves by logs, metrics or addresses (spec 11.3).
 
+use cl_testbed::logs;
 use cl_wire::policy::v1::ApprovalState;
 use data_encoding::BASE64URL_NOPAD;
 use tonic::Code;
 
 use crate::engine::refusal;
 use crate::items::{TAG, decision, item};
-use crate::support::logs;
 use crate::world::World;
 
 #[tokio::test]

@@ -7,6 +7,7 @@ use cl_model::leaf::{self, Salt};
 use cl_model::object::Outcome;
 use cl_model::receipt::Draft;
 use cl_model::time::UnixTime;
+use cl_testbed::TRUST_DOMAIN;
 use cl_tlog::{Checkpoint, Ed25519Signer, Hash, KeyName, ProofFile, SignedCheckpoint};
 use cl_wire::receipt::v1 as wire;
 use cl_wire::receipt::v1::receipt_service_server::ReceiptService;
@@ -16,7 +17,6 @@ use tonic::{Code, Request, Response, Status};
 
 use crate::engine::refusal;
 use crate::items::{TENANT, at};
-use crate::pki::TRUST_DOMAIN;
 
 const SALT: [u8; 32] = [4; 32];
 
@@ -57,7 +57,7 @@ impl FakeReceiptStore {
 
     /// Appends a receipt about a subject; the part of its URN behind the prefix.
     pub(crate) fn append(&self, operation: &'static str, tag: Option<&str>) -> String {
-        let now = UnixTime::from_milliseconds(crate::support::NOW_S * 1000);
+        let now = UnixTime::from_milliseconds(crate::world::NOW_S * 1000);
         let draft = Draft::new(
             operation,
             "spiffe://example.org/exchange/cl-policy-engine",

@@ -1,23 +1,17 @@
 //! A deployment in the test's own process: the console, and fakes of what is behind it.
 
-use std::io;
-use std::net::SocketAddr;
-use std::sync::{Arc, LazyLock};
-use std::time::Duration;
+use std::sync::Arc;
 
 use cl_console::engine::Engine;
 use cl_console::origin::Origin;
 use cl_console::receipts::{Log, Receipts};
 use cl_console::{Deps, Limits};
-use cl_host::callers::CallerTable;
-use cl_host::client::{ClientLimits, PeerChannel, Target};
 use cl_host::clock::ManualClock;
 use cl_host::ids::SystemIds;
-use cl_host::life::{Listeners, Server, Shutdown, Signals, Tasks, Timings};
+use cl_host::life::{Server, Shutdown, Tasks};
 use cl_host::telemetry::Telemetry;
-use cl_host::tls::{Credentials, ServerTls};
 use cl_host::trust::Trust;
-use cl_host::{App, Callers};
+use cl_testbed::{Authority, HANG, Serving, TRUST_DOMAIN, telemetry, timings};
 use cl_wire::policy::v1::approval_service_server::ApprovalServiceServer;
 use cl_wire::receipt::v1::receipt_service_server::ReceiptServiceServer;
 use tempfile::TempDir;
@@ -26,12 +20,32 @@ use tonic::service::Routes;
 
 use crate::client::{Answer, Call, Client};
 use crate::engine::FakeEngine;
-use crate::pki::{self, Authority};
 use crate::receipt_store::FakeReceiptStore;
-use crate::support::{HANG, NOW_S, SUBSCRIBED, telemetry_config};
 
 const ENGINE: &str = "exchange/cl-policy-engine";
 const STORE: &str = "exchange/cl-receipt-store";
+
+const CONSOLE: &str = "edge/cl-console";
+
+/// What the console calls of the policy engine.
+const METHODS: &[&str] = &[
+    "/contextlayer.policy.v1.ApprovalService/BeginSignIn",
+    "/contextlayer.policy.v1.ApprovalService/FinishSignIn",
+    "/contextlayer.policy.v1.ApprovalService/EndSession",
+    "/contextlayer.policy.v1.ApprovalService/BeginEnrolment",
+    "/contextlayer.policy.v1.ApprovalService/FinishEnrolment",
+    "/contextlayer.policy.v1.ApprovalService/ListPendingApprovals",
+    "/contextlayer.policy.v1.ApprovalService/GetPendingApproval",
+    "/contextlayer.policy.v1.ApprovalService/BeginAnswer",
+    "/contextlayer.policy.v1.ApprovalService/FinishAnswer",
+    "/contextlayer.policy.v1.ApprovalService/ListDecisions",
+    "/contextlayer.policy.v1.ApprovalService/GetDecision",
+    "/contextlayer.policy.v1.ApprovalService/RevokeGrant",
+    "/contextlayer.policy.v1.ApprovalService/ListSubjects",
+];
+
+/// 2030-06-01T08:00:05Z.
+pub(crate) const NOW_S: i64 = 1_906_531_205;
 
 /// The passkey of the person, as far as the fake engine looks at it.
 pub(crate) const CREDENTIAL: [u8; 16] = [7; 16];
@@ -43,6 +57,7 @@ pub(crate) struct World {
     pub(crate) origin: String,
     pub(crate) telemetry: Telemetry,
     _home: TempDir,
+    _servers: [Serving; 3],
 }
 
 pub(crate) struct Options {
@@ -71,18 +86,19 @@ impl World {
     }
 
     pub(crate) async fn with(options: Options) -> Self {
-        LazyLock::force(&SUBSCRIBED);
+        cl_testbed::subscribe("trace");
         let authority = Authority::new();
         let engine = FakeEngine::default();
         engine.know(&CREDENTIAL);
         let receipts = FakeReceiptStore::new();
         let routes = Routes::new(ApprovalServiceServer::new(engine.clone()));
-        let prefix = "/contextlayer.policy.v1.ApprovalService/";
-        let engine_addr = serve_peer(&authority, ENGINE, routes, &methods(prefix)).await;
+        let engine_server = Serving::peer(&authority, ENGINE, routes, METHODS, CONSOLE).await;
         let routes = Routes::new(ReceiptServiceServer::new(receipts.clone()));
-        let reads = ["GetReceipt", "ListReceipts"];
-        let reads = reads.map(|it| format!("/contextlayer.receipt.v1.ReceiptService/{it}"));
-        let store_addr = serve_peer(&authority, STORE, routes, &reads).await;
+        let reads = [
+            "/contextlayer.receipt.v1.ReceiptService/GetReceipt",
+            "/contextlayer.receipt.v1.ReceiptService/ListReceipts",
+        ];
+        let store_server = Serving::peer(&authority, STORE, routes, &reads, CONSOLE).await;
 
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let addr = listener.local_addr().unwrap();
@@ -91,18 +107,16 @@ impl World {
         let home = tempfile::tempdir().unwrap();
         let trust = home.path().join("trust.json");
         std::fs::write(&trust, receipts.trust()).unwrap();
-        let log = Log::new(Trust::load(trust).unwrap(), pki::TRUST_DOMAIN.to_owned());
-        let credentials = authority.credentials("edge/cl-console", ServerTls::EDGE);
-        let to = |addr, path| channel(addr, Arc::clone(&credentials), path);
-        let store = Receipts::new(to(store_addr, STORE), log);
+        let log = Log::new(Trust::load(trust).unwrap(), TRUST_DOMAIN.to_owned());
+        let credentials = authority.edge_credentials(CONSOLE);
+        let to = |server: &Serving| server.channel(Arc::clone(&credentials));
+        let store = Receipts::new(to(&store_server), log);
         let clock = Arc::new(ManualClock::new(NOW_S * 1000));
         let ids = Arc::new(SystemIds::new(Arc::<ManualClock>::clone(&clock)));
-        let telemetry = Telemetry::build(&telemetry_config("off"), io::sink)
-            .unwrap()
-            .0;
+        let telemetry = telemetry();
         let app = cl_console::app(Deps {
             origin: Origin::parse(&origin).unwrap(),
-            engine: Engine::new(to(engine_addr, ENGINE)),
+            engine: Engine::new(to(&engine_server)),
             receipts: options.has_receipts.then_some(store),
             limits: options.limits,
             form_key: Deps::form_key(&*ids).unwrap(),
@@ -110,7 +124,16 @@ impl World {
             ids,
             meter: telemetry.meter(),
         });
-        serve(app, Arc::clone(&credentials), telemetry.clone(), listener).await;
+        let shutdown = Shutdown::default();
+        let server = Server {
+            app,
+            credentials,
+            telemetry: telemetry.clone(),
+            timings: timings(),
+            tasks: Tasks::new(shutdown.clone()),
+            shutdown,
+        };
+        let own = Serving::serve(server, listener).await;
         Self {
             engine,
             receipts,
@@ -118,6 +141,7 @@ impl World {
             origin,
             telemetry,
             _home: home,
+            _servers: [engine_server, store_server, own],
         }
     }
 
@@ -232,80 +256,4 @@ impl Person<'_> {
         fields.push(("operation_id", review.field("operation_id")));
         fields
     }
-}
-
-fn methods(prefix: &str) -> Vec<String> {
-    [
-        "BeginSignIn",
-        "FinishSignIn",
-        "EndSession",
-        "BeginEnrolment",
-        "FinishEnrolment",
-        "ListPendingApprovals",
-        "GetPendingApproval",
-        "BeginAnswer",
-        "FinishAnswer",
-        "ListDecisions",
-        "GetDecision",
-        "RevokeGrant",
-        "ListSubjects",
-    ]
-    .map(|method| format!("{prefix}{method}"))
-    .to_vec()
-}
-
-async fn serve_peer(
-    authority: &Authority,
-    path: &str,
-    routes: Routes,
-    methods: &[String],
-) -> SocketAddr {
-    let mut callers = CallerTable::new(pki::TRUST_DOMAIN).unwrap();
-    for method in methods {
-        callers = callers.allow(method, &["edge/cl-console"]).unwrap();
-    }
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let addr = listener.local_addr().unwrap();
-    let credentials = authority.credentials(path, ServerTls::INTERNAL);
-    let telemetry = Telemetry::build(&telemetry_config("off"), io::sink)
-        .unwrap()
-        .0;
-    let app = App::new(routes, Callers::Table(callers));
-    serve(app, credentials, telemetry, listener).await;
-    addr
-}
-
-async fn serve(app: App, credentials: Arc<Credentials>, telemetry: Telemetry, main: TcpListener) {
-    let shutdown = Shutdown::default();
-    let server = Server {
-        app,
-        credentials,
-        telemetry,
-        timings: Timings {
-            lame_duck: Duration::ZERO,
-            max_call: HANG,
-            ..Timings::default()
-        },
-        tasks: Tasks::new(shutdown.clone()),
-        shutdown,
-    };
-    let admin = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let (signals, receiver) = Signals::injected();
-    tokio::spawn(async move {
-        let _held_until_the_end = signals;
-        let _ended = server.serve(Listeners { main, admin }, receiver).await;
-    });
-}
-
-fn channel(addr: SocketAddr, credentials: Arc<Credentials>, path: &str) -> PeerChannel {
-    let target = Target {
-        address: format!("localhost:{}", addr.port()),
-        id: pki::id(path).parse().unwrap(),
-    };
-    let limits = ClientLimits {
-        connect_timeout: HANG,
-        default_deadline: HANG,
-        ..ClientLimits::default()
-    };
-    PeerChannel::new(target, credentials, limits).unwrap()
 }

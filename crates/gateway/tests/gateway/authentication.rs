@@ -1,5 +1,6 @@
 //! Who is let in, and how the others are told.
 
+use cl_testbed::{logs, spiffe_id};
 use cl_wire::policy::v1::authenticated_facts::BoundKey;
 use cl_wire::policy::v1::{AuthenticatedFacts, AuthenticationMethod};
 use data_encoding::BASE64URL_NOPAD;
@@ -8,8 +9,7 @@ use serde_json::json;
 
 use crate::client::{Answer, Call, Client};
 use crate::documents::request;
-use crate::pki;
-use crate::support::{NOW_S, Options, Running, World, logs};
+use crate::support::{NOW_S, Options, Running, World};
 use crate::tokens::TokenIssuer;
 
 fn unauthenticated() -> (u16, String) {
@@ -89,7 +89,7 @@ fn submit(tail: &str) -> Call {
 async fn a_client_certificate_is_principal_and_client_instance() {
     let world = World::new().await;
     let gateway = world.start().await;
-    let id = pki::id("client/umbrella/robot");
+    let id = spiffe_id("client/umbrella/robot");
     let client = world.client_as(&gateway, &id);
     let (tenant, facts) = facts_of(&world, &client, submit("certificate")).await;
     assert_eq!(tenant, "umbrella");
@@ -106,10 +106,10 @@ async fn certificates_of_other_zones_are_not_allowed() {
     let world = World::new().await;
     let gateway = world.start().await;
     for id in [
-        pki::id("exchange/cl-policy-engine"),
-        pki::id("edge/cl-gateway"),
-        pki::id("operator/ann"),
-        pki::id("client/Upper/robot"),
+        spiffe_id("exchange/cl-policy-engine"),
+        spiffe_id("edge/cl-gateway"),
+        spiffe_id("operator/ann"),
+        spiffe_id("client/Upper/robot"),
         "spiffe://example.com/client/acme/robot".to_owned(),
     ] {
         let client = world.client_as(&gateway, &id);
@@ -122,7 +122,7 @@ async fn certificates_of_other_zones_are_not_allowed() {
 async fn a_token_wins_over_the_certificate_of_the_connection() {
     let world = World::new().await;
     let gateway = world.start().await;
-    let client = world.client_as(&gateway, &pki::id("client/umbrella/robot"));
+    let client = world.client_as(&gateway, &spiffe_id("client/umbrella/robot"));
     let call = submit("both").bearer(&gateway.token);
     let (tenant, facts) = facts_of(&world, &client, call).await;
     assert_eq!(tenant, "acme");
@@ -136,7 +136,7 @@ async fn a_token_wins_over_the_certificate_of_the_connection() {
 async fn a_bound_token_needs_its_certificate() {
     let world = World::new().await;
     let gateway = world.start().await;
-    let (certificate, key) = world.authority.client(&pki::id("client/umbrella/robot"));
+    let (certificate, key) = world.authority.client(&spiffe_id("client/umbrella/robot"));
     let thumbprint = BASE64URL_NOPAD.encode(digest(&SHA256, &certificate).as_ref());
     let bound_to = |confirmation| {
         let mut claims = TokenIssuer::claims(NOW_S);
@@ -150,7 +150,7 @@ async fn a_bound_token_needs_its_certificate() {
     let bound = BoundKey::CertificateThumbprint(thumbprint.clone());
     assert_eq!(facts.bound_key, Some(bound));
 
-    let other = world.client_as(&gateway, &pki::id("client/umbrella/robot"));
+    let other = world.client_as(&gateway, &spiffe_id("client/umbrella/robot"));
     for client in [&gateway.client, &other] {
         let answer = read().bearer(&token).by(client).await;
         assert_eq!(answer.refusal(), unauthenticated());
@@ -178,7 +178,7 @@ async fn without_an_issuer_no_token_counts() {
     let gateway = world.start_with(options).await;
     let answer = gateway.call(read()).await;
     assert_eq!(answer.refusal(), unauthenticated());
-    let client = world.client_as(&gateway, &pki::id("client/acme/robot"));
+    let client = world.client_as(&gateway, &spiffe_id("client/acme/robot"));
     assert!(is_let_in(&read().by(&client).await));
     let answer = read().bearer(&gateway.token).by(&client).await;
     assert_eq!(answer.refusal(), unauthenticated());

@@ -1,6 +1,6 @@
 //! The gRPC door, and that both doors lead to the same room.
 
-use cl_host::tls::ServerTls;
+use cl_testbed::within;
 use cl_wire::exchange::v1::{GetRequestRequest, RequestState, RequestStatus, SubmitRequestRequest};
 use cl_wire::status::{reason, retry_delay, violations};
 use tonic::{Code, Request, Status};
@@ -8,7 +8,7 @@ use tonic::{Code, Request, Status};
 use crate::client::Call;
 use crate::documents::{canonical_bytes, request};
 use crate::engine::later;
-use crate::support::{Running, World, within};
+use crate::support::{Running, World};
 
 struct Caller<'a> {
     world: &'a World,
@@ -32,10 +32,7 @@ impl<'a> Caller<'a> {
         document: Vec<u8>,
         key: Option<&str>,
     ) -> Result<(RequestStatus, bool), Status> {
-        let credentials = self
-            .world
-            .authority
-            .credentials(self.path, ServerTls::INTERNAL);
+        let credentials = self.world.authority.credentials(self.path);
         let mut exchange = self.gateway.exchange(credentials);
         let message = self.with_token(SubmitRequestRequest {
             request: document,
@@ -48,10 +45,7 @@ impl<'a> Caller<'a> {
     }
 
     async fn read(&self, request_ref: &str) -> Result<RequestStatus, Status> {
-        let credentials = self
-            .world
-            .authority
-            .credentials(self.path, ServerTls::INTERNAL);
+        let credentials = self.world.authority.credentials(self.path);
         let mut exchange = self.gateway.exchange(credentials);
         let message = self.with_token(GetRequestRequest {
             request_ref: request_ref.to_owned(),

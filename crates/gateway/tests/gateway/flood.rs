@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use cl_testbed::{eventually, within};
 use http::{Request, StatusCode};
 use http_body::Frame;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -14,7 +15,7 @@ use tonic::{Code, Status};
 
 use crate::client::{Call, Client, MEDIA_TYPE, REQUESTS};
 use crate::documents::request;
-use crate::support::{NOW_S, Options, Running, World, eventually, within};
+use crate::support::{NOW_S, Options, Running, World};
 use crate::tokens::TokenIssuer;
 
 const SUBMIT: &str = "/contextlayer.exchange.v1.ExchangeService/SubmitRequest";

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use cl_kv::{Fault, RocksEngine};
+use cl_testbed::{eventually, spiffe_id};
 use serde_json::{Value, json};
 use tonic::Code;
 
 use crate::client::{Answer, Call};
 use crate::documents::{ALIAS, DRAFT, PRINCIPAL, proposal, receipt, request};
 use crate::engine::later;
-use crate::pki;
-use crate::support::{Options, World, eventually};
+use crate::support::{Options, World};
 use crate::tokens::TokenIssuer;
 
 fn other(tail: &str) -> Value {
@@ -77,7 +77,7 @@ async fn keys_of_different_callers_never_meet() {
         assert_eq!(answer.status, 201);
         assert!(!is_replay(&answer));
     }
-    let robot = world.client_as(&gateway, &pki::id("client/acme/robot"));
+    let robot = world.client_as(&gateway, &spiffe_id("client/acme/robot"));
     let answer = Call::submit(other("robot").to_string())
         .key("key-1")
         .by(&robot)

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use cl_testbed::eventually;
 
 use crate::client::{Call, MEDIA_TYPE};
 use crate::documents::request;
-use crate::support::{Options, Running, World, eventually};
+use crate::support::{Options, Running, World};
 
 fn head(gateway: &Running, framing: &str) -> String {
     head_of(gateway, "/context/v1/requests", framing)

@@ -20,7 +20,6 @@ mod flood;
 mod idempotency;
 mod limits;
 mod outages;
-mod pki;
 mod privacy;
 mod process;
 mod receipt_store;

@@ -4,7 +4,8 @@ use crate::client::Call;
 use crate::documents::{
     ALIAS, DRAFT, PRINCIPAL, TENANT, canonical_bytes, proposal, receipt, request,
 };
-use crate::support::{ENGINE, ISSUER, Running, STORE, VAULT, World, within};
+use crate::support::{ENGINE, ISSUER, Running, STORE, VAULT, World};
+use cl_testbed::within;
 
 fn down() -> (u16, String) {
     (503, "SERVICE_UNAVAILABLE".to_owned())

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cl_kv::RocksEngine;
+use cl_testbed::logs;
 use http::Method;
 use serde_json::json;
 use tonic::Code;
@@ -12,7 +13,7 @@ use tonic::Code;
 use crate::client::Call;
 use crate::documents::{DRAFT, proposal, receipt, request};
 use crate::engine::later;
-use crate::support::{NOW_S, Options, Running, World, logs};
+use crate::support::{NOW_S, Options, Running, World};
 use crate::tokens::TokenIssuer;
 
 /// One word for each private place, so that a leak names its source.

@@ -1,8 +1,8 @@
 //! That recipients get the same through both doors.
 
 use cl_host::client::PeerChannel;
-use cl_host::tls::ServerTls;
 use cl_model::receipt::BUNDLE_CONSUME;
+use cl_testbed::within;
 use cl_wire::bundle::v1::BundleState as Issued;
 use cl_wire::exchange::v1::exchange_service_client::ExchangeServiceClient;
 use cl_wire::exchange::v1::{self as wire, BundleState};
@@ -13,7 +13,7 @@ use crate::bundle_issuer::{ENDS, FakeIssuer};
 use crate::client::{Answer, Call};
 use crate::documents::{ALIAS, PRINCIPAL, canonical_bytes, proposal, receipt};
 use crate::engine::later;
-use crate::support::{Options, Running, World, within};
+use crate::support::{Options, Running, World};
 
 /// The gRPC door, with the ordinary token.
 struct Recipient {
@@ -24,7 +24,7 @@ struct Recipient {
 impl Recipient {
     fn new(world: &World, gateway: &Running) -> Self {
         let authority = &world.authority;
-        let credentials = authority.credentials("client/acme/robot", ServerTls::INTERNAL);
+        let credentials = authority.credentials("client/acme/robot");
         Self {
             exchange: gateway.exchange(credentials),
             token: gateway.token.clone(),

@@ -1,7 +1,8 @@
 //! The key set changes under a running gateway.
 
 use crate::client::Call;
-use crate::support::{Running, World, logs, within};
+use crate::support::{Running, World};
+use cl_testbed::{logs, within};
 
 async fn is_let_in(gateway: &Running) -> bool {
     let answer = gateway.call(Call::read("urn:cl:request:x")).await;

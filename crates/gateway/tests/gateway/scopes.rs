@@ -1,6 +1,6 @@
 //! Each operation asks for its own scope, through both doors.
 
-use cl_host::tls::ServerTls;
+use cl_testbed::{spiffe_id, within};
 use cl_wire::exchange::v1 as wire;
 use cl_wire::status::reason;
 use http::Method;
@@ -9,8 +9,7 @@ use tonic::{Code, Request, Status};
 
 use crate::client::{Answer, BUNDLES, Call, PROPOSALS, RECEIPTS};
 use crate::documents::{ALIAS, canonical_bytes, proposal, receipt, request};
-use crate::pki;
-use crate::support::{NOW_S, World, within};
+use crate::support::{NOW_S, World};
 use crate::tokens::TokenIssuer;
 
 const SCOPES: [&str; 5] = [
@@ -89,7 +88,7 @@ async fn a_token_is_good_for_the_operations_of_its_scopes_only() {
 async fn a_client_certificate_has_all_scopes() {
     let world = World::new().await;
     let gateway = world.start().await;
-    let client = world.client_as(&gateway, &pki::id("client/acme/robot"));
+    let client = world.client_as(&gateway, &spiffe_id("client/acme/robot"));
     for (needed, call) in operations() {
         let answer = call.by(&client).await;
         assert!(!is_challenged(&answer), "{needed}");
@@ -100,9 +99,7 @@ async fn a_client_certificate_has_all_scopes() {
 async fn both_doors_ask_for_the_same_scopes() {
     let world = World::new().await;
     let gateway = world.start().await;
-    let credentials = world
-        .authority
-        .credentials("client/acme/robot", ServerTls::INTERNAL);
+    let credentials = world.authority.credentials("client/acme/robot");
     let mut exchange = gateway.exchange(credentials);
     let bundle = || "urn:cl:bundle:x".to_owned();
     for granted in SCOPES {

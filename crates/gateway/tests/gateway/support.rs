@@ -1,10 +1,9 @@
-//! A deployment in the test's own process, and waiting with a deadline.
+//! A deployment around one gateway.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use cl_gateway::Deps;
@@ -15,16 +14,15 @@ use cl_gateway::keyfile::KeySetFile;
 use cl_gateway::proposals::Proposals;
 use cl_gateway::receipts::Receipts;
 use cl_gateway::store::KvStore;
-use cl_host::callers::CallerTable;
-use cl_host::client::{ClientLimits, PeerChannel, Target};
+use cl_host::client::PeerChannel;
 use cl_host::clock::ManualClock;
 use cl_host::ids::SystemIds;
-use cl_host::life::{Listeners, Server, Shutdown, SignalSender, Signals, Tasks, Timings};
-use cl_host::telemetry::{Telemetry, TelemetryConfig};
-use cl_host::tls::{Credentials, ServerTls};
-use cl_host::{App, Callers};
+use cl_host::life::{Server, Shutdown, Tasks, Timings};
+use cl_host::telemetry::Telemetry;
+use cl_host::tls::Credentials;
 use cl_kv::{Engine as KvEngine, KeyEncryptionKey, MemoryEngine, Sealed};
 use cl_model::part::Issuer;
+use cl_testbed::{Authority, HANG, Serving, TRUST_DOMAIN, channel, telemetry, timings};
 use cl_wire::bundle::v1::bundle_service_server::BundleServiceServer;
 use cl_wire::exchange::v1::exchange_service_client::ExchangeServiceClient;
 use cl_wire::policy::v1::policy_service_server::PolicyServiceServer;
@@ -34,14 +32,12 @@ use ring::rand::SystemRandom;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
 use tonic::service::Routes;
 use zeroize::Zeroizing;
 
 use crate::bundle_issuer::FakeIssuer;
 use crate::client::{Answer, Call, Client};
 use crate::engine::FakeEngine;
-use crate::pki::{self, Authority};
 use crate::receipt_store::FakeReceiptStore;
 use crate::tokens::TokenIssuer;
 use crate::vault::FakeVault;
@@ -54,59 +50,6 @@ pub(crate) const ENGINE: &str = "exchange/cl-policy-engine";
 pub(crate) const ISSUER: &str = "exchange/cl-bundle-issuer";
 pub(crate) const STORE: &str = "exchange/cl-receipt-store";
 pub(crate) const VAULT: &str = "vault/cl-vault";
-
-/// Far more than anything here takes; only a hang reaches it.
-pub(crate) const HANG: Duration = Duration::from_secs(120);
-
-static LOGS: Mutex<Vec<u8>> = Mutex::new(Vec::new());
-
-struct Logs;
-
-impl io::Write for Logs {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        LOGS.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-static SUBSCRIBED: LazyLock<()> = LazyLock::new(|| {
-    let (_telemetry, subscriber) = Telemetry::build(&telemetry_config("trace"), || Logs).unwrap();
-    tracing::subscriber::set_global_default(subscriber).unwrap();
-});
-
-/// What every process of every test logged, at all levels.
-pub(crate) fn logs() -> String {
-    String::from_utf8(LOGS.lock().unwrap().clone()).unwrap()
-}
-
-fn telemetry_config(log_filter: &str) -> TelemetryConfig {
-    TelemetryConfig {
-        process: "test".to_owned(),
-        log_filter: log_filter.to_owned(),
-        otlp_endpoint: None,
-    }
-}
-
-pub(crate) async fn within<F: Future>(what: &str, future: F) -> F::Output {
-    match tokio::time::timeout(HANG, future).await {
-        Ok(output) => output,
-        Err(_) => panic!("hangs: {what}"),
-    }
-}
-
-/// Polls until `condition` holds.
-pub(crate) async fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
-    within(what, async {
-        while !condition() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    })
-    .await;
-}
 
 /// A deployment: its authority, its services, its token issuer, and what outlives a gateway.
 pub(crate) struct World {
@@ -160,7 +103,7 @@ impl Default for Options {
 
 impl World {
     pub(crate) async fn new() -> Self {
-        LazyLock::force(&SUBSCRIBED);
+        cl_testbed::subscribe("trace");
         let authority = Authority::new();
         let engine = FakeEngine::default();
         let issuer = TokenIssuer::new();
@@ -208,14 +151,22 @@ impl World {
     async fn launch(&mut self, path: &'static str, addr: SocketAddr) {
         let listener = TcpListener::bind(addr).await.unwrap();
         let addr = listener.local_addr().unwrap();
-        let server = self.service(path);
-        let serving = Some(Serving::start(server, listener).await);
+        let (routes, methods) = self.service(path);
+        let serving = Serving::peer_on(
+            listener,
+            &self.authority,
+            path,
+            routes,
+            methods,
+            "edge/cl-gateway",
+        );
+        let serving = Some(serving.await);
         self.processes.insert(path, Process { addr, serving });
     }
 
-    /// A service behind the gateway, which answers the gateway alone.
-    fn service(&self, path: &str) -> Server {
-        let (routes, methods): (_, &[&str]) = match path {
+    /// A service behind the gateway, and the methods that the gateway calls.
+    fn service(&self, path: &str) -> (Routes, &'static [&'static str]) {
+        match path {
             ENGINE => (
                 Routes::new(PolicyServiceServer::new(self.engine.clone())),
                 &[
@@ -241,25 +192,6 @@ impl World {
                 &["/contextlayer.vault.v1.MemoryService/SubmitProposal"],
             ),
             other => panic!("no service {other}"),
-        };
-        let mut callers = CallerTable::new(pki::TRUST_DOMAIN).unwrap();
-        for method in methods {
-            callers = callers.allow(method, &["edge/cl-gateway"]).unwrap();
-        }
-        let shutdown = Shutdown::default();
-        Server {
-            app: App::new(routes, Callers::Table(callers)),
-            credentials: self.authority.credentials(path, ServerTls::INTERNAL),
-            telemetry: Telemetry::build(&telemetry_config("off"), io::sink)
-                .unwrap()
-                .0,
-            timings: Timings {
-                lame_duck: Duration::ZERO,
-                max_call: HANG,
-                ..Timings::default()
-            },
-            tasks: Tasks::new(shutdown.clone()),
-            shutdown,
         }
     }
 
@@ -272,21 +204,17 @@ impl World {
         let kv = options.kv.unwrap_or_else(|| Arc::new(self.memory.clone()));
         let kek = KeyEncryptionKey::new(Zeroizing::new([5; 32]));
         let sealed = Sealed::open(kv, kek, Arc::new(SystemRandom::new())).unwrap();
-        let credentials = self
-            .authority
-            .credentials("edge/cl-gateway", ServerTls::EDGE);
+        let credentials = self.authority.edge_credentials("edge/cl-gateway");
         let to =
             |path: &'static str| channel(self.processes[path].addr, Arc::clone(&credentials), path);
         let if_told = |path| options.is_for_recipients.then(|| to(path));
         let keys = KeySetFile::load(self.keys_path()).unwrap();
-        let telemetry = Telemetry::build(&telemetry_config("off"), io::sink)
-            .unwrap()
-            .0;
+        let telemetry = telemetry();
         let shutdown = Shutdown::default();
         let tasks = Tasks::new(shutdown.clone());
         let clock = Arc::new(self.clock.clone());
         let app = cl_gateway::app(Deps {
-            trust_domain: pki::TRUST_DOMAIN.to_owned(),
+            trust_domain: TRUST_DOMAIN.to_owned(),
             tokens: options
                 .tokens
                 .then(|| (TokenIssuer::policy(), Arc::new(keys))),
@@ -312,9 +240,8 @@ impl World {
             tasks: tasks.clone(),
         });
         let timings = Timings {
-            lame_duck: Duration::ZERO,
             max_call: options.max_call,
-            ..Timings::default()
+            ..timings()
         };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let server = Server {
@@ -325,7 +252,7 @@ impl World {
             shutdown,
             tasks,
         };
-        let serving = Serving::start(server, listener).await;
+        let serving = Serving::serve(server, listener).await;
         Running {
             client: Client::new(serving.addr, self.authority.root(), None),
             token: self.issuer.token(NOW_S),
@@ -339,52 +266,6 @@ impl World {
         let own = self.authority.client(spiffe_id);
         Client::new(running.serving.addr, self.authority.root(), Some(own))
     }
-}
-
-/// A server that runs.
-struct Serving {
-    addr: SocketAddr,
-    shutdown: Shutdown,
-    signals: SignalSender,
-    task: JoinHandle<()>,
-}
-
-impl Serving {
-    async fn start(server: Server, main: TcpListener) -> Self {
-        let admin = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let addr = main.local_addr().unwrap();
-        let shutdown = server.shutdown.clone();
-        let (signals, receiver) = Signals::injected();
-        let task = tokio::spawn(async move {
-            let _ended = server.serve(Listeners { main, admin }, receiver).await;
-        });
-        Self {
-            addr,
-            shutdown,
-            signals,
-            task,
-        }
-    }
-
-    /// Ends at once, as a killed process does: nothing is finished.
-    async fn kill(self) {
-        self.shutdown.abort();
-        self.task.abort();
-        let _cancelled = self.task.await;
-    }
-}
-
-fn channel(addr: SocketAddr, credentials: Arc<Credentials>, path: &str) -> PeerChannel {
-    let target = Target {
-        address: format!("localhost:{}", addr.port()),
-        id: pki::id(path).parse().unwrap(),
-    };
-    let limits = ClientLimits {
-        connect_timeout: HANG,
-        default_deadline: HANG,
-        ..ClientLimits::default()
-    };
-    PeerChannel::new(target, credentials, limits).unwrap()
 }
 
 /// A gateway that runs, and an ordinary caller of it.
@@ -429,7 +310,7 @@ impl Running {
         &self,
         credentials: Arc<Credentials>,
     ) -> ExchangeServiceClient<PeerChannel> {
-        ExchangeServiceClient::new(channel(self.serving.addr, credentials, "edge/cl-gateway"))
+        ExchangeServiceClient::new(self.serving.channel(credentials))
     }
 
     pub(crate) fn addr(&self) -> SocketAddr {
@@ -442,7 +323,6 @@ impl Running {
 
     /// Ends in order.
     pub(crate) async fn end(self) {
-        self.serving.signals.send();
-        within("the end", self.serving.task).await.unwrap();
+        self.serving.end().await;
     }
 }

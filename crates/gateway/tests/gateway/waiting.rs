@@ -1,6 +1,6 @@
 //! Waiting for a person: by preference over HTTP, by a field or a stream over gRPC.
 
-use cl_host::tls::ServerTls;
+use cl_testbed::{eventually, within};
 use cl_wire::exchange::v1 as exchange;
 use cl_wire::policy::v1::RequestState;
 use tonic::Code;
@@ -8,7 +8,7 @@ use tonic::Code;
 use crate::client::Call;
 use crate::documents::{canonical_bytes, request};
 use crate::engine::stands;
-use crate::support::{Running, World, eventually, within};
+use crate::support::{Running, World};
 
 /// Changes every request once somebody follows one.
 async fn change_when_followed(world: &World, state: RequestState) {
@@ -21,7 +21,7 @@ fn grpc(
     gateway: &Running,
 ) -> exchange::exchange_service_client::ExchangeServiceClient<cl_host::client::PeerChannel> {
     let path = "client/acme/robot";
-    gateway.exchange(world.authority.credentials(path, ServerTls::INTERNAL))
+    gateway.exchange(world.authority.credentials(path))
 }
 
 #[tokio::test]

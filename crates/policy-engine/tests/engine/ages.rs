@@ -1,9 +1,10 @@
 //! How old the policies in force are, for metrics and probes.
 
+use cl_testbed::{eventually, within};
 use serde_json::json;
 
 use crate::documents::{request, snapshot};
-use crate::support::{World, decision, eventually, within};
+use crate::support::{World, decision};
 
 #[tokio::test]
 async fn ages_of_policies_are_measured_and_shown_to_probes() {

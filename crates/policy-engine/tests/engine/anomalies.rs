@@ -1,5 +1,6 @@
 //! Anomaly states that operators set for requesters.
 
+use cl_testbed::{refusal, refused};
 use cl_wire::policy::v1 as wire;
 use cl_wire::policy::v1::RequestState;
 use serde_json::json;
@@ -10,7 +11,7 @@ use crate::documents::{AGENT, TENANT, gated, operation, request};
 use crate::examining::explain;
 use crate::people::{OWNER, grant_all};
 use crate::requests::replay;
-use crate::support::{Running, World, decision, refusal, refused};
+use crate::support::{Running, World, decision};
 
 async fn set(
     running: &Running,

@@ -2,6 +2,7 @@
 
 use cl_model::artefact::{ApprovalDocument, Artefact, challenge};
 use cl_model::passkey::RelyingParty;
+use cl_testbed::{eventually, refusal, refused};
 use cl_wire::policy::v1::{
     ApprovalState, GetApprovalRequest, ListPendingApprovalsRequest, RequestState, ScopeTreatment,
     SideEffect,
@@ -12,7 +13,7 @@ use tonic::Code;
 use crate::documents::{AGENT, DEVICE, SUBJECT, TENANT, gated, operation, request};
 use crate::people::{OWNER, decline_all, grant_all};
 use crate::requests::replay;
-use crate::support::{ORIGIN, RP_ID, World, decision, eventually, refusal, refused};
+use crate::support::{ORIGIN, RP_ID, World, decision};
 
 #[tokio::test]
 async fn a_person_sees_everything_and_grants() {

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use cl_testbed::{refusal, refused};
 use cl_wire::policy::v1::RequestState;
 use serde_json::json;
 use tonic::Code;
 
 use crate::documents::{gated, snapshot};
 use crate::people::{OWNER, Person, grant_all};
-use crate::support::{Running, World, refusal, refused};
+use crate::support::{Running, World};
 
 #[tokio::test]
 async fn the_newest_of_many_open_answers_takes_the_place_of_the_oldest() {

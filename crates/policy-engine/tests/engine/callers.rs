@@ -1,5 +1,6 @@
 //! Every rpc is closed to all but its own callers.
 
+use cl_testbed::{refusal, refused};
 use cl_wire::policy::v1 as wire;
 use cl_wire::policy::v1::approval_service_client::ApprovalServiceClient;
 use cl_wire::policy::v1::approver_admin_service_client::ApproverAdminServiceClient;
@@ -11,7 +12,7 @@ use cl_wire::policy::v1::{
 };
 use tonic::Code;
 
-use crate::support::{World, refusal, refused};
+use crate::support::World;
 
 #[tokio::test]
 async fn refuses_the_wrong_caller_on_every_rpc() {

@@ -1,12 +1,13 @@
 //! Failures between the preflight, the batch and the receipt.
 
 use cl_kv::{Engine, Fault, Scan};
+use cl_testbed::{eventually, refusal, refused};
 use cl_wire::policy::v1::RequestState;
 use tonic::Code;
 
 use crate::documents::{gated, operation, request};
 use crate::people::{OWNER, grant_all};
-use crate::support::{World, decision, eventually, refusal, refused};
+use crate::support::{World, decision};
 
 fn stored(world: &World) -> usize {
     world.memory.scan(&Scan::new([], usize::MAX)).unwrap().len()

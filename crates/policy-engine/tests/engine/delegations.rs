@@ -1,6 +1,7 @@
 //! What subjects delegate to requesters.
 
 use cl_model::time::UnixTime;
+use cl_testbed::{refusal, refused};
 use cl_wire::policy::v1 as wire;
 use cl_wire::time::to_message;
 use serde_json::{Value, json};
@@ -9,7 +10,7 @@ use tonic::{Code, Status};
 use crate::cedar::in_cedar;
 use crate::documents::{AGENT, NOW_MS, SUBJECT, TENANT, operation, request};
 use crate::requests::replay;
-use crate::support::{Running, World, decision, refusal, refused};
+use crate::support::{Running, World, decision};
 
 /// Lets requesters have what the subject has delegated, and draft with it.
 fn by_delegation(version: &str) -> Value {

@@ -1,6 +1,7 @@
 //! Looking into recorded decisions: lists, explanations, and simulations of another snapshot.
 
 use cl_model::time::UnixTime;
+use cl_testbed::{refusal, refused, within};
 use cl_wire::policy::v1::{
     ApprovalServiceExplainDecisionRequest, DecisionExplanation, DecisionRange,
     ExplainDecisionRequest, ExplainedItem, ListRecordedDecisionsRequest, RuleEffect,
@@ -15,7 +16,7 @@ use crate::cedar::in_cedar;
 use crate::documents::{self, NOW_MS, TENANT, bytes, gated, operation, request, snapshot};
 use crate::people::{OWNER, grant_all};
 use crate::requests::replay;
-use crate::support::{Running, World, decision, refusal, refused, within};
+use crate::support::{Running, World, decision};
 
 pub(crate) fn everything() -> DecisionRange {
     DecisionRange {

@@ -9,6 +9,7 @@ use cl_model::grant::VerifiedGrant;
 use cl_model::object::{ContextRequest, ProtocolObject};
 use cl_model::operation::OperationId;
 use cl_model::time::UnixTime;
+use cl_testbed::spiffe_id;
 use cl_wire::bundle::v1::bundle_service_server::BundleService;
 use cl_wire::bundle::v1::revoke_bundles_request::Target;
 use cl_wire::bundle::v1::{
@@ -21,7 +22,6 @@ use cl_wire::status::status;
 use tokio::sync::Semaphore;
 use tonic::{Code, Request, Response, Status};
 
-use crate::pki;
 use crate::support::decision_public_key;
 
 /// More calls than any test makes at once.
@@ -83,7 +83,7 @@ impl FakeIssuer {
         let grant = SignedGrant::read(request.grant.clone()).unwrap();
         let keys = [decision_public_key()].into_iter().collect();
         let now = UnixTime::from_milliseconds(self.clock.now_unix_ms());
-        let own = pki::id("exchange/cl-bundle-issuer");
+        let own = spiffe_id("exchange/cl-bundle-issuer");
         let grant = VerifiedGrant::verify(
             &grant.scope,
             &grant.plan,

@@ -2,17 +2,18 @@
 
 use std::time::Duration;
 
+use cl_testbed::{eventually, refusal, refused};
 use cl_wire::policy::v1::RequestState;
 use serde_json::json;
 use tonic::{Code, Request};
 
 use crate::documents::{gated, request, submission};
 use crate::issuer::TURNS;
-use crate::support::{Running, World, decision, eventually, refusal, refused};
+use crate::support::{Running, World, decision};
 
 async fn eventually_state(running: &Running, tail: &str, state: RequestState) {
     let request = request(tail);
-    crate::support::within("the state", async {
+    cl_testbed::within("the state", async {
         while running.look(&request).await.unwrap().state() != state {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }

@@ -3,6 +3,7 @@
 use cl_authenticator::Authenticator;
 use cl_kv::{Engine, Scan};
 use cl_model::time::UnixTime;
+use cl_testbed::{eventually, refusal, refused};
 use cl_wire::policy::v1::RequestState;
 use serde_json::json;
 use tonic::Code;
@@ -10,7 +11,7 @@ use tonic::Code;
 use crate::documents::{NOW_MS, gated, operation_made_at, request, submission};
 use crate::people::{OWNER, grant_all, page};
 use crate::requests::replay;
-use crate::support::{RETENTION_SECONDS, World, decision, eventually, refusal, refused};
+use crate::support::{RETENTION_SECONDS, World, decision};
 
 /// How long a request waits for a person.
 const PENDING_MS: i64 = 480_000;

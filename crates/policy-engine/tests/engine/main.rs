@@ -25,7 +25,6 @@ mod malformed;
 mod passkeys;
 mod people;
 mod people_store;
-mod pki;
 mod privacy;
 mod process;
 mod rates;

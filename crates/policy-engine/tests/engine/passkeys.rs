@@ -1,6 +1,7 @@
 //! Passkeys: enrolment, sign-in, counters, sessions.
 
 use cl_authenticator::{Authenticator, BACKUP_ELIGIBLE, BACKUP_STATE, Page};
+use cl_testbed::{refusal, refused};
 use cl_wire::policy::v1::{
     BeginEnrolmentRequest, CredentialState, EndSessionRequest, FinishEnrolmentRequest,
 };
@@ -8,7 +9,7 @@ use tonic::Code;
 
 use crate::documents::{gated, operation};
 use crate::people::{OWNER, grant_all, page};
-use crate::support::{ORIGIN, World, refusal, refused};
+use crate::support::{ORIGIN, World};
 
 #[tokio::test]
 async fn a_passkey_counts_once_it_is_confirmed_and_until_it_is_revoked() {

@@ -1,6 +1,7 @@
 //! People who approve: their authenticators, and what they do through a console.
 
 use cl_authenticator::{Authenticator, Page, Signed};
+use cl_testbed::within;
 use cl_wire::policy::v1::{
     ApprovalItem, Assertion, BeginAnswerRequest, BeginAnswerResponse, BeginEnrolmentRequest,
     BeginSignInRequest, Ceremony, ConfirmCredentialRequest, Credential, FinishAnswerRequest,
@@ -12,7 +13,7 @@ use data_encoding::BASE64URL_NOPAD;
 use tonic::Status;
 
 use crate::documents::{TENANT, operation};
-use crate::support::{ORIGIN, RP_ID, Running, within};
+use crate::support::{ORIGIN, RP_ID, Running};
 
 pub(crate) const OWNER: &str = "urn:person:owner";
 

@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use cl_kv::RocksEngine;
 use cl_model::time::UnixTime;
+use cl_testbed::{eventually, logs};
 use cl_wire::policy::v1 as wire;
 use cl_wire::policy::v1::RequestState;
 use serde_json::{Value, json};
 
 use crate::documents::{NOW_MS, TENANT, operation, snapshot, submission};
 use crate::people::grant_all;
-use crate::support::{Running, World, decision, eventually, logs};
+use crate::support::{Running, World, decision};
 
 /// One word for each private field, so that a leak names its source.
 const WORDS: [&str; 8] = [
@@ -178,7 +179,7 @@ async fn assert_private_words_stay(snapshot: &Value) {
     let metrics = running.telemetry.prometheus_text().unwrap();
     assert!(metrics.contains("policy_decisions_total"), "{metrics}");
     assert_clean("metrics", metrics.as_bytes(), &WORDS);
-    let logged = logs();
+    let logged = logs().into_bytes();
     assert!(!logged.is_empty());
     assert_clean("logs", &logged, &WORDS);
     // A receipt may refer to the request by its opaque id, and to nothing else of it.
@@ -259,7 +260,7 @@ async fn people_their_tokens_and_their_answers_appear_nowhere_but_in_answers() {
     let metrics = running.telemetry.prometheus_text().unwrap();
     assert!(metrics.contains("policy_answers_total"), "{metrics}");
     assert_clean("metrics", metrics.as_bytes(), &words);
-    let logged = logs();
+    let logged = logs().into_bytes();
     assert_clean("logs", &logged, &words);
     for recorded in world.receipts.log() {
         let text = recorded.receipt.to_string();

@@ -1,5 +1,6 @@
 //! How often a requester may ask.
 
+use cl_testbed::{eventually, refusal, refused};
 use serde_json::{Value, json};
 use tonic::{Code, Status};
 
@@ -10,7 +11,7 @@ use crate::kept::records;
 use crate::people::{OWNER, grant_all};
 use crate::requests::replay;
 use crate::snapshots::join_all;
-use crate::support::{Running, World, decision, eventually, refusal, refused};
+use crate::support::{Running, World, decision};
 
 fn limited(mut snapshot: Value, rates: Value) -> Value {
     snapshot["limits"]["rates"] = rates;

@@ -6,6 +6,7 @@ use cl_model::object::{ContextRequest, ProtocolObject};
 use cl_model::part::Label;
 use cl_model::time::UnixTime;
 use cl_policy_engine::core::operation::TenantName;
+use cl_testbed::{refusal, refused, spiffe_id, within};
 use cl_wire::policy::v1::authenticated_facts::BoundKey;
 use cl_wire::policy::v1::{
     Assurance, AuthenticationMethod, GetRequestRequest, ReplayDecisionRequest,
@@ -17,8 +18,7 @@ use tonic::{Code, Status};
 use crate::documents::{
     self, AGENT, NOW_MS, TENANT, facts, gated, operation, request, snapshot, submission,
 };
-use crate::pki;
-use crate::support::{Running, World, decision, decision_public_key, refusal, refused, within};
+use crate::support::{Running, World, decision, decision_public_key};
 
 /// The grant of a decision, verified as the vault would.
 fn grant(running: &Running, request: &Value, decision: &Value, now_ms: i64) -> VerifiedGrant {
@@ -29,7 +29,7 @@ fn grant(running: &Running, request: &Value, decision: &Value, now_ms: i64) -> V
     let keys: TrustedKeys = [decision_public_key()].into_iter().collect();
     let request = ContextRequest::read(request).unwrap();
     let now = UnixTime::from_milliseconds(now_ms);
-    let vault = pki::id("vault/cl-vault");
+    let vault = spiffe_id("vault/cl-vault");
     VerifiedGrant::verify(&grant.scope, &grant.plan, &request, &keys, &vault, now).unwrap()
 }
 
@@ -185,7 +185,7 @@ async fn facts_that_disagree_are_a_receipted_denial() {
 async fn a_client_certificate_speaks_for_its_own_tenant() {
     let world = World::new().await;
     let running = world.start().await;
-    let agent = pki::id("client/acme/agent");
+    let agent = spiffe_id("client/acme/agent");
     let mut policy = snapshot("v1");
     policy["policy"]["allowed_requesters"] = json!([agent]);
     policy["policy"]["allowed_clients"] = json!([agent]);
@@ -206,7 +206,7 @@ async fn a_client_certificate_speaks_for_its_own_tenant() {
     let status = running.submit(message.clone()).await.unwrap();
     assert_eq!(decision(&status)["decision"], "allow");
 
-    facts.principal = pki::id("client/other/agent");
+    facts.principal = spiffe_id("client/other/agent");
     facts.client_instance.clone_from(&facts.principal);
     message.facts = Some(facts);
     let invalid = refused(Code::InvalidArgument, "INVALID_FIELD");

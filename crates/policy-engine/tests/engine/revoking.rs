@@ -1,5 +1,6 @@
 //! Grants that people take back.
 
+use cl_testbed::{eventually, refusal, refused};
 use cl_wire::policy::v1::{
     DecisionSummary, GetDecisionRequest, ListDecisionsRequest, ListSubjectsRequest, RequestState,
     RevokeGrantRequest,
@@ -9,7 +10,7 @@ use tonic::{Code, Status};
 
 use crate::documents::{gated, operation, request};
 use crate::people::{OWNER, decline_all, grant_all};
-use crate::support::{Running, World, decision, eventually, refusal, refused};
+use crate::support::{Running, World, decision};
 
 async fn decisions(running: &Running, session: &[u8], only: bool) -> Vec<DecisionSummary> {
     let mut all = Vec::new();

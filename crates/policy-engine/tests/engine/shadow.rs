@@ -1,5 +1,6 @@
 //! A snapshot that is evaluated beside the active one.
 
+use cl_testbed::{refusal, refused, within};
 use cl_wire::policy::v1 as wire;
 use serde_json::{Value, json};
 use tonic::{Code, Status};
@@ -7,7 +8,7 @@ use tonic::{Code, Status};
 use crate::cedar::in_cedar;
 use crate::documents::{NOW_MS, TENANT, gated, operation, request, snapshot};
 use crate::people::{OWNER, grant_all};
-use crate::support::{Running, World, decision, refusal, refused, within};
+use crate::support::{Running, World, decision};
 
 async fn set(running: &Running, digest: &str, number: u32) -> Result<wire::Shadow, Status> {
     let message = wire::SetShadowRequest {

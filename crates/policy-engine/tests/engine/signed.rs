@@ -9,6 +9,7 @@ use cl_model::key::{Seed, SigningKey};
 use cl_model::policy::SnapshotSignature;
 use cl_model::scalar::KeyId;
 use cl_policy_engine::signers::Signers;
+use cl_testbed::{refusal, refused};
 use cl_wire::policy::v1 as wire;
 use data_encoding::BASE64URL_NOPAD;
 use serde_json::{Value, json};
@@ -16,7 +17,7 @@ use tempfile::TempDir;
 use tonic::{Code, Status};
 
 use crate::documents::{TENANT, bytes, operation, snapshot};
-use crate::support::{Running, World, refusal, refused};
+use crate::support::{Running, World};
 
 /// Whose signatures count.
 struct Operators {

@@ -1,12 +1,13 @@
 //! Putting, listing, reading and activating snapshots.
 
 use cl_model::digest::Digest;
+use cl_testbed::{refusal, refused, within};
 use cl_wire::policy::v1::{GetSnapshotRequest, GetSnapshotResponse, ListSnapshotsRequest};
 use serde_json::json;
 use tonic::{Code, Status};
 
 use crate::documents::{self, TENANT, snapshot};
-use crate::support::{Running, World, refusal, refused, within};
+use crate::support::{Running, World};
 
 async fn read(
     running: &Running,

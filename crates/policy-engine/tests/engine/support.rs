@@ -1,18 +1,14 @@
-//! Servers that run in the test's own process, and waiting with a deadline.
+//! A deployment around one policy engine.
 
-use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use cl_host::callers::CallerTable;
-use cl_host::client::{ClientLimits, PeerChannel, Target};
+use cl_host::client::PeerChannel;
 use cl_host::clock::ManualClock;
 use cl_host::ids::SystemIds;
-use cl_host::life::{Listeners, Server, Shutdown, SignalSender, Signals, Tasks, Timings};
-use cl_host::telemetry::{Telemetry, TelemetryConfig};
-use cl_host::tls::Credentials;
-use cl_host::{App, Callers};
+use cl_host::life::{Shutdown, Tasks};
+use cl_host::telemetry::Telemetry;
 use cl_kv::{Engine, KeyEncryptionKey, MemoryEngine, Sealed};
 use cl_model::key::{PublicKey, Seed, SigningKey};
 use cl_model::passkey::RelyingParty;
@@ -25,6 +21,7 @@ use cl_policy_engine::receipts::GrpcReceipts;
 use cl_policy_engine::signers::Signers;
 use cl_policy_engine::store::{KvStore, Store};
 use cl_policy_engine::{Deps, InvalidApp};
+use cl_testbed::{Authority, Serving, TRUST_DOMAIN, channel, telemetry, within};
 use cl_wire::bundle::v1::bundle_service_server::BundleServiceServer;
 use cl_wire::policy::v1::approval_service_client::ApprovalServiceClient;
 use cl_wire::policy::v1::approver_admin_service_client::ApproverAdminServiceClient;
@@ -37,15 +34,12 @@ use cl_wire::policy::v1::{
 use cl_wire::receipt::v1::receipt_service_server::ReceiptServiceServer;
 use ring::rand::SystemRandom;
 use serde_json::Value;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinHandle;
+use tonic::Status;
 use tonic::service::Routes;
-use tonic::{Code, Status};
 use zeroize::Zeroizing;
 
 use crate::documents::{self, NOW_MS, TENANT};
 use crate::issuer::FakeIssuer;
-use crate::pki::{self, Authority};
 use crate::receipt_store::FakeReceipts;
 
 /// How long engines keep what has ended.
@@ -58,25 +52,6 @@ pub(crate) const ORIGIN: &str = "https://console.notes.example";
 /// How long engines wait for people.
 pub(crate) const APPROVAL_SECONDS: u64 = 480;
 
-/// Far more than anything here takes on a busy machine; only a hang reaches it.
-const HANG: Duration = Duration::from_secs(120);
-
-/// What every process of every test logs, at all levels that exist.
-static LOGS: Mutex<Vec<u8>> = Mutex::new(Vec::new());
-
-struct Logs;
-
-impl io::Write for Logs {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        LOGS.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 /// How many rounds of a race there are, if somebody asks for more than a test has time for.
 pub(crate) fn asked_rounds() -> Option<u32> {
     #[expect(clippy::disallowed_methods, reason = "a test has no other settings")]
@@ -84,41 +59,7 @@ pub(crate) fn asked_rounds() -> Option<u32> {
     text.ok().map(|text| text.parse().expect("a number"))
 }
 
-static SUBSCRIBED: LazyLock<()> = LazyLock::new(|| {
-    // Nobody could keep the traces of that many.
-    let filter = asked_rounds().map_or("trace", |_| "warn");
-    let (_telemetry, subscriber) = Telemetry::build(&config(filter), || Logs).unwrap();
-    tracing::subscriber::set_global_default(subscriber).unwrap();
-});
-
-pub(crate) fn logs() -> Vec<u8> {
-    LOGS.lock().unwrap().clone()
-}
-
-fn config(log_filter: &str) -> TelemetryConfig {
-    TelemetryConfig {
-        process: "test".to_owned(),
-        log_filter: log_filter.to_owned(),
-        otlp_endpoint: None,
-    }
-}
-
-pub(crate) async fn within<F: Future>(what: &str, future: F) -> F::Output {
-    match tokio::time::timeout(HANG, future).await {
-        Ok(output) => output,
-        Err(_) => panic!("hangs: {what}"),
-    }
-}
-
-/// Polls until `condition` holds.
-pub(crate) async fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
-    within(what, async {
-        while !condition() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    })
-    .await;
-}
+const ENGINE: &str = "exchange/cl-policy-engine";
 
 /// A deployment: its authority, its receipt store, and what outlives a policy engine.
 pub(crate) struct World {
@@ -136,23 +77,22 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) async fn new() -> Self {
-        LazyLock::force(&SUBSCRIBED);
+        // Nobody could keep the traces of very many rounds.
+        cl_testbed::subscribe(asked_rounds().map_or("trace", |_| "warn"));
         let authority = Authority::new();
         let clock = ManualClock::new(NOW_MS);
         let receipts = FakeReceipts::default();
-        let mut callers = CallerTable::new(pki::TRUST_DOMAIN).unwrap();
-        for method in ["Preflight", "Append"] {
-            let path = format!("/contextlayer.receipt.v1.ReceiptService/{method}");
-            callers = callers
-                .allow(&path, &["exchange/cl-policy-engine"])
-                .unwrap();
-        }
-        let service = ReceiptServiceServer::new(receipts.clone());
-        let app = App::new(Routes::new(service), Callers::Table(callers));
-        let credentials = authority.credentials("exchange/cl-receipt-store");
-        let shutdown = Shutdown::default();
-        let tasks = Tasks::new(shutdown.clone());
-        let server = Serving::start(app, credentials, shutdown, tasks).await;
+        let server = Serving::peer(
+            &authority,
+            "exchange/cl-receipt-store",
+            Routes::new(ReceiptServiceServer::new(receipts.clone())),
+            &[
+                "/contextlayer.receipt.v1.ReceiptService/Preflight",
+                "/contextlayer.receipt.v1.ReceiptService/Append",
+            ],
+            ENGINE,
+        );
+        let server = server.await;
         Self {
             authority,
             memory: MemoryEngine::new(),
@@ -169,19 +109,17 @@ impl World {
     /// A deployment with a bundle issuer.
     pub(crate) async fn with_issuer() -> Self {
         let mut world = Self::new().await;
-        let callers = ["IssueBundle", "RevokeBundles"].into_iter().try_fold(
-            CallerTable::new(pki::TRUST_DOMAIN).unwrap(),
-            |callers, method| {
-                let path = format!("/contextlayer.bundle.v1.BundleService/{method}");
-                callers.allow(&path, &["exchange/cl-policy-engine"])
-            },
+        let server = Serving::peer(
+            &world.authority,
+            "exchange/cl-bundle-issuer",
+            Routes::new(BundleServiceServer::new(world.issuer.clone())),
+            &[
+                "/contextlayer.bundle.v1.BundleService/IssueBundle",
+                "/contextlayer.bundle.v1.BundleService/RevokeBundles",
+            ],
+            ENGINE,
         );
-        let service = BundleServiceServer::new(world.issuer.clone());
-        let app = App::new(Routes::new(service), Callers::Table(callers.unwrap()));
-        let credentials = world.authority.credentials("exchange/cl-bundle-issuer");
-        let shutdown = Shutdown::default();
-        let tasks = Tasks::new(shutdown.clone());
-        world.issuer_server = Some(Serving::start(app, credentials, shutdown, tasks).await);
+        world.issuer_server = Some(server.await);
         world
     }
 
@@ -201,7 +139,7 @@ impl World {
         let kek = KeyEncryptionKey::new(Zeroizing::new([9; 32]));
         let sealed = Sealed::open(engine, kek, Arc::new(SystemRandom::new())).unwrap();
         let store: Arc<dyn Store> = Arc::new(KvStore::new(sealed));
-        let credentials = self.authority.credentials("exchange/cl-policy-engine");
+        let credentials = self.authority.credentials(ENGINE);
         let to_receipts = channel(
             self.receipts_addr,
             Arc::clone(&credentials),
@@ -228,7 +166,7 @@ impl World {
                 relying_party: RelyingParty::new(RP_ID, vec![ORIGIN.to_owned()]).unwrap(),
                 approval_seconds: APPROVAL_SECONDS,
             },
-            audiences: Audiences::of(pki::TRUST_DOMAIN).unwrap(),
+            audiences: Audiences::of(TRUST_DOMAIN).unwrap(),
             clock: Arc::new(self.clock.clone()),
             ids: Arc::new(SystemIds::new(Arc::new(self.clock.clone()))),
             own: credentials.own().id,
@@ -236,7 +174,7 @@ impl World {
             shutdown: shutdown.clone(),
             tasks: tasks.clone(),
         });
-        let serving = Serving::with_telemetry(
+        let serving = Serving::start(
             app?,
             Arc::clone(&credentials),
             shutdown,
@@ -278,110 +216,6 @@ pub(crate) fn decision_public_key() -> PublicKey {
 fn keys() -> Keys {
     let seed = |byte| Seed::new(&[byte; 32]).unwrap();
     Keys::new(decision_key(), &seed(2), &seed(3))
-}
-
-fn telemetry() -> Telemetry {
-    Telemetry::build(&config("off"), io::sink).unwrap().0
-}
-
-/// A server on a free port.
-pub(crate) struct Serving {
-    pub(crate) addr: SocketAddr,
-    admin_addr: SocketAddr,
-    id: String,
-    shutdown: Shutdown,
-    signals: SignalSender,
-    task: JoinHandle<()>,
-}
-
-impl Serving {
-    async fn start(
-        app: App,
-        credentials: Arc<Credentials>,
-        shutdown: Shutdown,
-        tasks: Tasks,
-    ) -> Self {
-        Self::with_telemetry(app, credentials, shutdown, tasks, telemetry()).await
-    }
-
-    async fn with_telemetry(
-        app: App,
-        credentials: Arc<Credentials>,
-        shutdown: Shutdown,
-        tasks: Tasks,
-        telemetry: Telemetry,
-    ) -> Self {
-        let main = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let admin = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let addr = main.local_addr().unwrap();
-        let admin_addr = admin.local_addr().unwrap();
-        let id = credentials.own().id.to_string();
-        let server = Server {
-            app,
-            credentials,
-            telemetry,
-            timings: Timings {
-                lame_duck: Duration::ZERO,
-                drain_deadline: HANG,
-                max_call: HANG,
-                ..Timings::default()
-            },
-            shutdown: shutdown.clone(),
-            tasks,
-        };
-        let (signals, receiver) = Signals::injected();
-        let task = tokio::spawn(async move {
-            let _ended = server.serve(Listeners { main, admin }, receiver).await;
-        });
-        Self {
-            addr,
-            admin_addr,
-            id,
-            shutdown,
-            signals,
-            task,
-        }
-    }
-
-    pub(crate) fn channel(&self, credentials: Arc<Credentials>) -> PeerChannel {
-        let path = self.id.split('/').skip(3).collect::<Vec<_>>().join("/");
-        channel(self.addr, credentials, &path)
-    }
-
-    /// What a probe of readiness is told.
-    pub(crate) async fn ready_line(&self) -> String {
-        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-
-        within("a probe", async {
-            let mut stream = TcpStream::connect(self.admin_addr).await.unwrap();
-            let request = "GET /readyz HTTP/1.1\r\nhost: probe\r\nconnection: close\r\n\r\n";
-            stream.write_all(request.as_bytes()).await.unwrap();
-            let mut answer = String::new();
-            stream.read_to_string(&mut answer).await.unwrap();
-            answer.split_once("\r\n\r\n").unwrap().1.to_owned()
-        })
-        .await
-    }
-
-    /// Ends at once, as a killed process does: nothing is finished.
-    async fn kill(self) {
-        self.shutdown.abort();
-        self.task.abort();
-        let _cancelled = self.task.await;
-    }
-}
-
-fn channel(addr: SocketAddr, credentials: Arc<Credentials>, path: &str) -> PeerChannel {
-    let target = Target {
-        address: format!("localhost:{}", addr.port()),
-        id: pki::id(path).parse().unwrap(),
-    };
-    let limits = ClientLimits {
-        connect_timeout: HANG,
-        default_deadline: HANG,
-        ..ClientLimits::default()
-    };
-    PeerChannel::new(target, credentials, limits).unwrap()
 }
 
 /// A policy engine that runs.
@@ -474,9 +308,7 @@ impl Running {
 
     /// Ends as a process does that is told to.
     pub(crate) async fn end(self) {
-        let Serving { signals, task, .. } = self.serving;
-        signals.send();
-        within("the end", task).await.unwrap();
+        self.serving.end().await;
     }
 }
 
@@ -484,15 +316,4 @@ pub(crate) fn decision(status: &RequestStatus) -> Value {
     let value: Value = serde_json::from_slice(&status.decision).unwrap();
     assert_eq!(documents::bytes(&value), status.decision);
     value
-}
-
-/// The code and the reason of a refusal.
-pub(crate) fn refusal<T: std::fmt::Debug>(result: Result<T, Status>) -> (Code, String) {
-    let status = result.unwrap_err();
-    let reason = cl_wire::status::reason(&status).unwrap();
-    (status.code(), reason)
-}
-
-pub(crate) fn refused(code: Code, reason: &str) -> (Code, String) {
-    (code, reason.to_owned())
 }

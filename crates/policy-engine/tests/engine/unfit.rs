@@ -1,12 +1,13 @@
 //! Answers that no longer fit, and answers that race.
 
+use cl_testbed::{refusal, refused};
 use cl_wire::policy::v1::{ApprovalState, RequestState};
 use serde_json::json;
 use tonic::Code;
 
 use crate::documents::{self, gated, snapshot};
 use crate::people::{OWNER, grant_all};
-use crate::support::{Running, World, decision, refusal, refused};
+use crate::support::{Running, World, decision};
 
 fn reasons(world: &World) -> Vec<String> {
     let receipts = world.receipts.of("policy.refuse_approval");

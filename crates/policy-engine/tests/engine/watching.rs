@@ -1,11 +1,12 @@
 //! Following a request until it is final.
 
+use cl_testbed::{refusal, refused, within};
 use cl_wire::policy::v1::{RequestState, WatchRequestRequest, WatchRequestResponse};
 use tonic::{Code, Streaming};
 
 use crate::documents::{TENANT, facts, gated, request};
 use crate::people::{OWNER, grant_all};
-use crate::support::{Running, World, refusal, refused, within};
+use crate::support::{Running, World};
 
 async fn watch(
     running: &Running,

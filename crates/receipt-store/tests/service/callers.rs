@@ -1,14 +1,13 @@
 //! Who may call which rpc.
 
+use cl_testbed::{refusal, refused};
 use cl_wire::receipt::v1::{
     AppendRequest, BeginRequest, CompleteRequest, GetReceiptRequest, ListOpenRequest,
     ListReceiptsRequest, PreflightRequest, VerifyLogRequest,
 };
 use tonic::{Code, Status};
 
-use crate::support::{
-    AUDITOR, Client, ENGINE, GATEWAY, ISSUER, OPERATOR, STORE, World, refusal, refused,
-};
+use crate::support::{AUDITOR, Client, ENGINE, GATEWAY, ISSUER, OPERATOR, STORE, World};
 
 const RPCS: [&str; 8] = [
     "Preflight",

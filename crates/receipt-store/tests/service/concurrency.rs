@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use cl_testbed::{refusal, refused, within};
 use serde_json::json;
 use tokio::task::JoinSet;
 use tonic::Code;
 
 use crate::requests::{append, append_of, consumer_append, consumption, members, with};
-use crate::support::{AUDITOR, ENGINE, ISSUER, World, refusal, refused, verified_entries, within};
+use crate::support::{AUDITOR, ENGINE, ISSUER, World, verified_entries};
 
 const CALLERS: u64 = 64;
 

@@ -7,15 +7,13 @@ use cl_receipt_store::core::records::{self, EntryRecord};
 use cl_receipt_store::core::routing::Tenant as LogTenant;
 use cl_receipt_store::pin::Pin;
 use cl_receipt_store::store::Slot;
+use cl_testbed::{Serving, TRUST_DOMAIN, refusal, refused};
 use cl_wire::receipt::v1::verify_log_response::Result as Verdict;
 use prost::Message;
 use tonic::Code;
 
 use crate::requests::{append, get};
-use crate::support::{
-    AUDITOR, ENGINE, GATEWAY, Running, TRUST_DOMAIN, World, kv_store, refusal, refused, sealed,
-    verify,
-};
+use crate::support::{AUDITOR, ENGINE, GATEWAY, World, kv_store, sealed, verify};
 
 fn of_tenant(kind: &'static str) -> Key {
     Tenant::parse("acme").unwrap().key(Kind::new(kind))
@@ -34,7 +32,7 @@ fn head() -> Key {
 }
 
 /// A log of four entries.
-async fn filled() -> (World, Running) {
+async fn filled() -> (World, Serving) {
     let world = World::new();
     let store = world.start().await;
     let mut writer = world.client(store.addr, ENGINE);

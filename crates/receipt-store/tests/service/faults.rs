@@ -1,14 +1,13 @@
 //! A store that fails under the log: nothing is acknowledged that is not durable.
 
 use cl_kv::Fault;
+use cl_testbed::{refusal, refused};
 use cl_wire::receipt::v1::PreflightRequest;
 use tonic::Code;
 
 use crate::failpoints::Action;
 use crate::requests::{append, begin, complete, consumer_append, consumption};
-use crate::support::{
-    AUDITOR, ENGINE, ISSUER, World, open_intents, refusal, refused, verified_entries,
-};
+use crate::support::{AUDITOR, ENGINE, ISSUER, World, open_intents, verified_entries};
 
 const FAULTS: [Fault; 2] = [Fault::Full, Fault::BeforePersist];
 

@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
+use cl_testbed::{refusal, refused};
 use cl_wire::receipt::v1::{AppendRequest, AppendResponse, PreflightRequest};
 use tempfile::TempDir;
 use tonic::{Code, Status};
@@ -10,9 +11,7 @@ use tonic::{Code, Status};
 use crate::process::Home;
 use crate::requests::{append, begin_later, get};
 use crate::small_disk::SmallDisk;
-use crate::support::{
-    AUDITOR, Client, ENGINE, open_intents, refusal, refused, verified_entries, verify_proof_by,
-};
+use crate::support::{AUDITOR, Client, ENGINE, open_intents, verified_entries, verify_proof_by};
 
 const ROUNDS: u64 = 3;
 
@@ -67,7 +66,7 @@ async fn goes_on_by_itself_once_there_is_room_for_pins() {
         return;
     };
     let home = Home::new();
-    symlink(disk.path(), home.dir.path().join("pins")).unwrap();
+    symlink(disk.path(), home.path().join("pins")).unwrap();
     let process = home.start().await;
     let writer = &mut home.client(&process, ENGINE);
     let auditor = &mut home.client(&process, AUDITOR);

@@ -16,12 +16,12 @@ use cl_receipt_store::cosigning::Cosigning;
 use cl_receipt_store::error::Error;
 use cl_receipt_store::open_store;
 use cl_receipt_store::proven::Proven;
+use cl_testbed::{spiffe_id, telemetry};
 use serde_json::{Value, json};
 
 use crate::failpoints::MemoryPin;
-use crate::pki::id;
 use crate::requests::{begun_members, bytes, complete, consumption, operation_id, with};
-use crate::support::{ENGINE, START_MS, STORE, WRITERS, log_key, sealed, telemetry};
+use crate::support::{ENGINE, START_MS, STORE, WRITERS, log_key, sealed};
 
 /// More than one group takes along by itself.
 const MANY: u64 = 70;
@@ -95,7 +95,7 @@ impl Store {
 
 pub(crate) fn rules(writers: &str) -> Rules {
     Rules {
-        own_id: id(STORE).parse().unwrap(),
+        own_id: spiffe_id(STORE).parse().unwrap(),
         writers: Writers::parse(writers.as_bytes()).unwrap(),
     }
 }
@@ -106,7 +106,7 @@ pub(crate) fn parsed(members: &Value) -> Members {
 
 pub(crate) fn call(number: u64) -> Call {
     Call {
-        writer: id(ENGINE).parse().unwrap(),
+        writer: spiffe_id(ENGINE).parse().unwrap(),
         routing: Routing {
             tenant: Tenant::parse("acme").unwrap(),
             operation_id: OperationId::parse(&operation_id(number)).unwrap(),

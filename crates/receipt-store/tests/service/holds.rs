@@ -1,6 +1,7 @@
 //! Legal holds: what they cover stays, whatever asks for its end.
 
 use cl_host::client::PeerChannel;
+use cl_testbed::{Serving, refusal, refused, spiffe_id};
 use cl_wire::receipt::v1::hold_target::Target;
 use cl_wire::receipt::v1::receipt_admin_service_client::ReceiptAdminServiceClient;
 use cl_wire::receipt::v1::{
@@ -9,18 +10,14 @@ use cl_wire::receipt::v1::{
 use serde_json::{Value, json};
 use tonic::Code;
 
-use crate::pki::id;
 use crate::requests::{append, append_of, get, members, operation_id, tag, with};
 use crate::retention::{DAY_MS, all, erased, sweeping, until_erased, until_settled};
-use crate::support::{
-    AUDITOR, ENGINE, OPERATOR, Running, START_MS, World, channel, refusal, refused,
-    verified_entries,
-};
+use crate::support::{AUDITOR, ENGINE, OPERATOR, START_MS, World, verified_entries};
 
 type Operator = ReceiptAdminServiceClient<PeerChannel>;
 
-fn operator(world: &World, store: &Running, path: &str) -> Operator {
-    ReceiptAdminServiceClient::new(channel(&world.authority, store.addr, path))
+fn operator(world: &World, store: &Serving, path: &str) -> Operator {
+    ReceiptAdminServiceClient::new(store.channel(world.authority.credentials(path)))
 }
 
 fn place(number: u64, target: Target) -> PlaceHoldRequest {
@@ -64,7 +61,7 @@ async fn holds(operator: &mut Operator, tenant: &str) -> Vec<Hold> {
 }
 
 /// Four receipts: two of subject 1, two of subject 2, the second of each about a bundle.
-async fn filled(world: &World) -> (Running, Vec<String>) {
+async fn filled(world: &World) -> (Serving, Vec<String>) {
     let store = world.start().await;
     let writer = &mut world.client(store.addr, ENGINE);
     let mut references = Vec::new();
@@ -141,7 +138,7 @@ async fn a_hold_is_placed_once_and_leaves_receipts() {
     let found = holds(operator, "acme").await;
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].hold_id, placed.hold_id);
-    assert_eq!(found[0].placed_by, id(OPERATOR));
+    assert_eq!(found[0].placed_by, spiffe_id(OPERATOR));
     assert_eq!(found[0].reason, "litigation.1");
     let target = found[0].target.clone().unwrap().target;
     assert_eq!(target, Some(Target::SubjectTag(tag(1))));
@@ -164,7 +161,7 @@ async fn a_hold_is_placed_once_and_leaves_receipts() {
     ] {
         let receipt: Value = serde_json::from_slice(&recorded.receipt).unwrap();
         assert_eq!(receipt["operation"], operation);
-        assert_eq!(receipt["actor"], id(OPERATOR));
+        assert_eq!(receipt["actor"], spiffe_id(OPERATOR));
         assert_eq!(receipt["metadata"]["hold_id"], placed.hold_id);
         assert_eq!(receipt["metadata"]["reason"], reason);
         let text = String::from_utf8(recorded.receipt.clone()).unwrap();

@@ -1,16 +1,16 @@
 //! Announced operations, on time and late.
 
+use cl_testbed::{refusal, refused, spiffe_id, within};
 use cl_wire::receipt::v1::{BeginRequest, BeginResponse, CompleteRequest, IntentState};
 use serde_json::{Value, json};
 use tonic::Code;
 
-use crate::pki::id;
 use crate::requests::{
     append, begin, begun_members, bytes, complete, get, operation_id, tag, time,
 };
 use crate::support::{
-    AUDITOR, Client, ENGINE, GATEWAY, ISSUER, START_MS, STORE, World, open_intents, refusal,
-    refused, verified_entries, within,
+    AUDITOR, Client, ENGINE, GATEWAY, ISSUER, START_MS, STORE, World, open_intents,
+    verified_entries,
 };
 
 async fn begun(writer: &mut Client, number: u64) -> BeginResponse {
@@ -154,8 +154,8 @@ async fn the_store_records_what_is_overdue_and_a_late_receipt_supersedes_it() {
     assert_eq!(state.state(), IntentState::Overdue);
     assert_eq!(state.entry.as_ref(), Some(&entry));
     let (own, author) = receipt(reader, &entry.receipt_ref).await;
-    assert_eq!(author, id(STORE));
-    assert_eq!(own["actor"], id(STORE).as_str());
+    assert_eq!(author, spiffe_id(STORE));
+    assert_eq!(own["actor"], spiffe_id(STORE).as_str());
     assert_eq!(own["outcome"], "indeterminate");
     assert_eq!(own["operation"], "operation.overdue");
     assert_eq!(own["subject_ref"], "urn:cl:alias:subject");
@@ -174,7 +174,7 @@ async fn the_store_records_what_is_overdue_and_a_late_receipt_supersedes_it() {
     assert_eq!(receipt["supersedes_ref"], entry.receipt_ref.as_str());
     assert_eq!(
         (receipt["outcome"].as_str(), author),
-        (Some("success"), id(ENGINE))
+        (Some("success"), spiffe_id(ENGINE))
     );
     assert_eq!(open_intents(writer).await.total_size, 0);
     let repeat = writer.complete(complete(1)).await.unwrap().into_inner();

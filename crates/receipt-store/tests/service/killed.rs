@@ -72,5 +72,5 @@ async fn check(home: &Home, acknowledged: &[(u64, LogEntry)], round: usize) {
     let number = 1_000_000 + round as u64;
     let next = writer.append(append(number)).await.unwrap().into_inner();
     assert_eq!(next.entry.unwrap().sequence, entries + 1);
-    assert_eq!(process.terminate().await.0, Some(0));
+    assert_eq!(process.end().await.0, Some(0));
 }

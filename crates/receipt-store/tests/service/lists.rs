@@ -1,17 +1,16 @@
 //! Lists: what they hold, in pages, and for whom.
 
 use cl_kv::{Changes, Kind, Range, Tenant};
+use cl_testbed::{Serving, refusal, refused};
 use cl_wire::receipt::v1::{ListOpenRequest, ListReceiptsRequest};
 use serde_json::json;
 use tonic::Code;
 
 use crate::requests::{append_of, begin, get, members, tag, time, with};
-use crate::support::{
-    AUDITOR, Client, ENGINE, GATEWAY, ISSUER, Running, START_MS, World, refusal, refused, sealed,
-};
+use crate::support::{AUDITOR, Client, ENGINE, GATEWAY, ISSUER, START_MS, World, sealed};
 
 /// Twelve receipts, a second apart: of two subjects, of two operations, all of one tenant.
-async fn filled() -> (World, Running) {
+async fn filled() -> (World, Serving) {
     let world = World::new();
     let store = world.start().await;
     let mut writer = world.client(store.addr, ENGINE);

@@ -1,6 +1,7 @@
 //! The log of a tenant as others see it: proofs, checkpoints and tiles.
 
 use cl_model::leaf;
+use cl_testbed::{Serving, TRUST_DOMAIN, within};
 use cl_tlog::{Entry, Prover, SignedCheckpoint, Tile, TilePath};
 use cl_wire::receipt::v1::AppendRequest;
 use http::{Request, StatusCode};
@@ -11,8 +12,7 @@ use tower::{Service, ServiceExt};
 
 use crate::requests::{append, get};
 use crate::support::{
-    AUDITOR, Client, ENGINE, GATEWAY, OPERATOR, Running, TRUST_DOMAIN, World, channel,
-    verified_entries, verify_proof, within,
+    AUDITOR, Client, ENGINE, GATEWAY, OPERATOR, World, verified_entries, verify_proof,
 };
 
 fn append_to(tenant: &str, number: u64) -> AppendRequest {
@@ -76,11 +76,11 @@ async fn each_tenant_has_a_log_of_its_own() {
 /// A file of a log, as a caller gets it over HTTP.
 pub(crate) async fn file(
     world: &World,
-    store: &Running,
+    store: &Serving,
     caller: &str,
     path: &str,
 ) -> (StatusCode, Vec<u8>) {
-    let mut channel = channel(&world.authority, store.addr, caller);
+    let mut channel = store.channel(world.authority.credentials(caller));
     let request = Request::get(format!("https://localhost{path}"));
     let request = request.body(Body::empty()).unwrap();
     let answer = channel.ready().await.unwrap().call(request).await.unwrap();
@@ -89,7 +89,7 @@ pub(crate) async fn file(
     (head.status, body.to_vec())
 }
 
-async fn files_of(world: &World, store: &Running, paths: &[String]) -> Vec<Vec<u8>> {
+async fn files_of(world: &World, store: &Serving, paths: &[String]) -> Vec<Vec<u8>> {
     let mut files = Vec::new();
     for path in paths {
         let (status, bytes) = file(world, store, AUDITOR, &format!("/tlog/acme/{path}")).await;
@@ -99,7 +99,7 @@ async fn files_of(world: &World, store: &Running, paths: &[String]) -> Vec<Vec<u
     files
 }
 
-async fn filled(entries: u64) -> (World, Running) {
+async fn filled(entries: u64) -> (World, Serving) {
     let world = World::new();
     let store = world.start().await;
     let writer = world.client(store.addr, ENGINE);
@@ -177,7 +177,7 @@ async fn other_paths_are_not_found_and_other_callers_refused() {
     let (status, _) = file(&world, &store, AUDITOR, "/tlog/beta/checkpoint").await;
     assert_eq!(status, StatusCode::NOT_FOUND);
     for caller in [ENGINE, OPERATOR, "surface/eve"] {
-        let mut channel = channel(&world.authority, store.addr, caller);
+        let mut channel = store.channel(world.authority.credentials(caller));
         let request = Request::get("https://localhost/tlog/acme/checkpoint");
         let request = request.body(Body::empty()).unwrap();
         let answer = channel.ready().await.unwrap().call(request).await.unwrap();

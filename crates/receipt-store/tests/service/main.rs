@@ -21,7 +21,6 @@ mod lists;
 mod log;
 mod pin_contract;
 mod pins;
-mod pki;
 mod privacy;
 mod process;
 mod readers;

@@ -5,6 +5,7 @@ use std::fs;
 use cl_kv::{Batch, Engine, MemoryEngine, Scan};
 use cl_model::leaf;
 use cl_receipt_store::pin::Pin;
+use cl_testbed::{Serving, TRUST_DOMAIN, refusal, refused, within};
 use cl_tlog::SignedCheckpoint;
 use cl_wire::receipt::v1::{ListReceiptsRequest, PreflightRequest, VerifyLogRequest};
 use tokio::process::Command;
@@ -13,10 +14,7 @@ use tonic::{Code, Status};
 use crate::failpoints::{Action, MemoryPin};
 use crate::process::Home;
 use crate::requests::{append, begin, complete, get};
-use crate::support::{
-    AUDITOR, Client, ENGINE, GATEWAY, Running, TRUST_DOMAIN, World, open_intents, refusal, refused,
-    verified_entries, within,
-};
+use crate::support::{AUDITOR, Client, ENGINE, GATEWAY, World, open_intents, verified_entries};
 
 fn acme() -> String {
     leaf::origin(TRUST_DOMAIN, "acme")
@@ -60,7 +58,7 @@ fn unavailable() -> (Code, String) {
     refused(Code::Unavailable, "RECEIPT_STORE_UNAVAILABLE")
 }
 
-async fn filled(entries: u64) -> (World, Running) {
+async fn filled(entries: u64) -> (World, Serving) {
     let world = World::new();
     let store = world.start().await;
     let writer = &mut world.client(store.addr, ENGINE);
@@ -87,13 +85,13 @@ async fn data_that_were_put_back_are_refused_as_a_rollback() {
 #[tokio::test]
 async fn a_folder_that_was_put_back_is_not_served() {
     let home = Home::new();
-    let data = home.dir.path().join("data");
-    let [earlier, later] = ["earlier", "later"].map(|name| home.dir.path().join(name));
+    let data = home.path().join("data");
+    let [earlier, later] = ["earlier", "later"].map(|name| home.path().join(name));
     for number in 1..3 {
         let process = home.start().await;
         let writer = &mut home.client(&process, ENGINE);
         writer.append(append(number)).await.unwrap();
-        process.terminate().await;
+        process.end().await;
         if number == 1 {
             let copied = Command::new("cp")
                 .arg("-r")

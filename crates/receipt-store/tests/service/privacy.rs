@@ -4,6 +4,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 
+use cl_testbed::{channel, within};
 use cl_wire::receipt::v1::hold_target::Target;
 use cl_wire::receipt::v1::receipt_admin_service_client::ReceiptAdminServiceClient;
 use cl_wire::receipt::v1::{
@@ -18,9 +19,7 @@ use crate::requests::{
     append_of, begin, begun_members, bytes, consumer_append, consumption, members, operation_id,
     tag, with,
 };
-use crate::support::{
-    AUDITOR, ENGINE, GATEWAY, ISSUER, OPERATOR, channel, verified_entries, within,
-};
+use crate::support::{AUDITOR, ENGINE, GATEWAY, ISSUER, OPERATOR, STORE, verified_entries};
 
 const CANARY: &str = "canaryword";
 
@@ -125,7 +124,7 @@ async fn private_words_are_nowhere_in_the_clear() {
     }
 
     // Holds and erasures, with the subject's tag and the canary as a reason.
-    let operator = channel(&home.authority, process.addr, OPERATOR);
+    let operator = channel(process.addr(), home.authority.credentials(OPERATOR), STORE);
     let mut operator = ReceiptAdminServiceClient::new(operator);
     let hold = PlaceHoldRequest {
         tenant: "acme".to_owned(),
@@ -190,12 +189,12 @@ async fn private_words_are_nowhere_in_the_clear() {
 
     let mut auditor = home.client(&process, AUDITOR);
     assert_eq!(verified_entries(&mut auditor).await, 5);
-    let metrics = metrics(process.admin_addr).await;
+    let metrics = metrics(process.admin_addr()).await;
     assert!(metrics.contains("receipt_entries_total 5"), "{metrics}");
     assert!(!shows_canary(metrics.as_bytes()), "{metrics}");
-    let (code, log) = process.terminate().await;
+    let (code, log) = process.end().await;
     assert_eq!(code, Some(0));
     assert!(log.contains("\"ready\""));
     assert!(!shows_canary(log.as_bytes()), "{log}");
-    assert!(check_folder(&home.dir.path().join("data")) > 0);
+    assert!(check_folder(&home.path().join("data")) > 0);
 }

@@ -1,5 +1,6 @@
 //! What each reader sees: of a tenant, of a subject, of its own; nothing else exists.
 
+use cl_testbed::{Serving, refusal, refused};
 use cl_wire::receipt::v1::verify_log_response::Result as Verdict;
 use cl_wire::receipt::v1::{GetReceiptRequest, ListReceiptsRequest};
 use http::StatusCode;
@@ -7,9 +8,7 @@ use tonic::Code;
 
 use crate::log::file;
 use crate::requests::{append, append_of, consumer_append, consumption, get, members, tag, with};
-use crate::support::{
-    AUDITOR, Client, ENGINE, GATEWAY, ISSUER, OPERATOR, Running, World, refusal, refused, verify,
-};
+use crate::support::{AUDITOR, Client, ENGINE, GATEWAY, ISSUER, OPERATOR, World, verify};
 
 const BOB: &str = "auditor/bob";
 const REQUESTS: &str = "edge/requests";
@@ -17,7 +16,7 @@ const SUBJECT: &str = "owner/one";
 
 /// One receipt of each kind: of subject 1 by the engine, of subject 2 by the engine, without a
 /// subject by the engine, and a consumer's that the issuer passed on about subject 1. Their URNs.
-async fn filled() -> (World, Running, Vec<String>) {
+async fn filled() -> (World, Serving, Vec<String>) {
     let world = World::new();
     let store = world.start().await;
     let engine = &mut world.client(store.addr, ENGINE);

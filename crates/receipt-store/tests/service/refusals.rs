@@ -1,5 +1,6 @@
 //! Every way in which a request is refused, by code and reason.
 
+use cl_testbed::{refusal, refused, spiffe_id};
 use cl_wire::receipt::v1::append_request::Body;
 use cl_wire::receipt::v1::{
     AppendRequest, BeginRequest, CompleteRequest, ListReceiptsRequest, PreflightRequest, Routing,
@@ -7,14 +8,12 @@ use cl_wire::receipt::v1::{
 use serde_json::{Value, json};
 use tonic::Code;
 
-use crate::pki::id;
 use crate::requests::{
     BEGUN, append, append_of, begin, begun_members, bytes, complete, consumer_append, consumption,
     get, members, operation_id, routing, time, with, without,
 };
 use crate::support::{
-    AUDITOR, Client, ENGINE, GATEWAY, ISSUER, START_MS, STORE, World, refusal, refused,
-    verified_entries,
+    AUDITOR, Client, ENGINE, GATEWAY, ISSUER, START_MS, STORE, World, verified_entries,
 };
 
 async fn refuses(writer: &mut Client, request: AppendRequest, code: Code, reason: &str) {
@@ -193,7 +192,7 @@ async fn writers_stay_inside_their_rows() {
         json!({"actor": "urn:cl:bundle-issuer:local"}),
         json!({"operation": "bundle.issue"}),
         // Nobody speaks for the store, also not with a pattern that covers it.
-        json!({"actor": id(STORE), "operation": "operation.overdue"}),
+        json!({"actor": spiffe_id(STORE), "operation": "operation.overdue"}),
     ] {
         let request = append_of(1, &with(members(1), changes.clone()));
         refuses(writer, request, denied.0, denied.1).await;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use cl_receipt_store::core::routing::{SubjectTag, Tenant};
 use cl_receipt_store::store::{Selector, Slot, number};
+use cl_testbed::{refusal, refused, within};
 use cl_wire::receipt::v1::receipt_admin_service_client::ReceiptAdminServiceClient;
 use cl_wire::receipt::v1::{
     EraseReceiptsRequest, GetReceiptResponse, ListReceiptsRequest, ListReceiptsResponse,
@@ -18,8 +19,8 @@ use crate::requests::{
     tag, with,
 };
 use crate::support::{
-    AUDITOR, Client, ENGINE, ISSUER, OPERATOR, START_MS, World, channel, kv_store, open_intents,
-    refusal, refused, verified_entries, verify, verify_proof, within,
+    AUDITOR, Client, ENGINE, ISSUER, OPERATOR, START_MS, World, kv_store, open_intents,
+    verified_entries, verify, verify_proof,
 };
 
 pub(crate) const DAY_MS: i64 = 24 * 60 * 60 * 1000;
@@ -304,7 +305,7 @@ async fn a_subject_is_erased_in_batches() {
     for answer in calls.join_all().await {
         answer.unwrap();
     }
-    let operator = channel(&world.authority, store.addr, OPERATOR);
+    let operator = store.channel(world.authority.credentials(OPERATOR));
     let operator = &mut ReceiptAdminServiceClient::new(operator);
     let told = operator
         .erase_receipts(erase(1))
@@ -352,7 +353,7 @@ async fn what_was_done_cannot_be_done_again() {
         }
     })
     .await;
-    let operator = channel(&world.authority, store.addr, OPERATOR);
+    let operator = store.channel(world.authority.credentials(OPERATOR));
     let operator = &mut ReceiptAdminServiceClient::new(operator);
     let told = operator
         .erase_receipts(erase(1))
@@ -391,7 +392,7 @@ async fn what_superseded_an_erased_receipt_stays_and_nothing_new_supersedes_one(
         request
     };
     writer.append(correcting(2)).await.unwrap();
-    let operator = channel(&world.authority, store.addr, OPERATOR);
+    let operator = store.channel(world.authority.credentials(OPERATOR));
     let operator = &mut ReceiptAdminServiceClient::new(operator);
     operator.erase_receipts(erase(1)).await.unwrap();
     assert_eq!(verified_entries(auditor).await, 3);
@@ -403,7 +404,7 @@ async fn what_superseded_an_erased_receipt_stays_and_nothing_new_supersedes_one(
 async fn an_erasure_is_refused_as_it_should_be() {
     let world = World::new();
     let store = world.start().await;
-    let operator = channel(&world.authority, store.addr, OPERATOR);
+    let operator = store.channel(world.authority.credentials(OPERATOR));
     let operator = &mut ReceiptAdminServiceClient::new(operator);
     let invalid = refused(Code::InvalidArgument, "INVALID_FIELD");
     let changed = |change: fn(&mut EraseReceiptsRequest)| {
@@ -421,7 +422,7 @@ async fn an_erasure_is_refused_as_it_should_be() {
         assert_eq!(refusal(operator.erase_receipts(request).await), invalid);
     }
     for path in [ENGINE, AUDITOR, ISSUER, "vault/cl-vault", "owner/one"] {
-        let stranger = channel(&world.authority, store.addr, path);
+        let stranger = store.channel(world.authority.credentials(path));
         let stranger = &mut ReceiptAdminServiceClient::new(stranger);
         let denied = refused(Code::PermissionDenied, "CALLER_NOT_ALLOWED");
         assert_eq!(refusal(stranger.erase_receipts(erase(1)).await), denied);

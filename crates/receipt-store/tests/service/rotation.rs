@@ -4,11 +4,11 @@ use cl_model::key::{Seed, SigningKey};
 use cl_model::scalar::KeyId;
 use cl_receipt_store::BuildError;
 use cl_receipt_store::core::trees::LogKey;
+use cl_testbed::TRUST_DOMAIN;
 
 use crate::requests::{append, get};
 use crate::support::{
-    AUDITOR, ENGINE, TRUST_DOMAIN, World, log_key, signing_key, verified_entries, verify_proof,
-    verify_proof_by,
+    AUDITOR, ENGINE, World, log_key, signing_key, verified_entries, verify_proof, verify_proof_by,
 };
 
 fn new_key() -> SigningKey {

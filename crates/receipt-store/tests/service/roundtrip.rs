@@ -1,12 +1,12 @@
 //! What is written can be read, once, as it was written.
 
 use cl_host::life::Ended;
+use cl_testbed::spiffe_id;
 use cl_tlog::SignedCheckpoint;
 use cl_wire::receipt::v1::verify_log_response::Result as Verdict;
 use cl_wire::receipt::v1::{Attestation, ListReceiptsRequest, PreflightRequest};
 use serde_json::Value;
 
-use crate::pki::id;
 use crate::requests::{append, consumer_append, consumption, get, routing, time};
 use crate::support::{
     AUDITOR, ENGINE, GATEWAY, ISSUER, START_MS, World, verified_entries, verify, verify_proof,
@@ -43,7 +43,7 @@ async fn appended_receipts_are_read_listed_and_verified() {
     assert_eq!(checkpoint.size(), 3);
     assert_eq!(found.entry.as_ref(), Some(&entries[1]));
     assert_eq!(found.routing, Some(routing(2)));
-    assert_eq!(found.writer, id(ENGINE));
+    assert_eq!(found.writer, spiffe_id(ENGINE));
     assert_eq!(found.attestation(), Attestation::Authority);
     assert_eq!(found.recorded_at, Some(time(START_MS + 2000)));
 
@@ -102,7 +102,7 @@ async fn a_consumers_receipt_keeps_its_bytes_and_is_marked() {
     let found = reader.get_receipt(get("acme", &entry.receipt_ref)).await;
     let found = found.unwrap().into_inner().receipt.unwrap();
     assert_eq!(found.attestation(), Attestation::Consumer);
-    assert_eq!(found.writer, id(ISSUER));
+    assert_eq!(found.writer, spiffe_id(ISSUER));
     let receipt: Value = serde_json::from_slice(&found.receipt).unwrap();
     assert_eq!(receipt["id"], entry.receipt_ref.as_str());
     assert_eq!(receipt["actor"], "urn:agent:recipient");

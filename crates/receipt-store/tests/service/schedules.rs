@@ -19,13 +19,14 @@ use cl_receipt_store::open_store;
 use cl_receipt_store::pin::{NotAdvanced, Pin, PinFailed};
 use cl_receipt_store::proven::Proven;
 use cl_receipt_store::reader::Reader;
+use cl_testbed::telemetry;
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::{Config, Runner, thread};
 
 use crate::failpoints::MemoryPin;
 use crate::groups::{append, parsed, rules};
 use crate::requests::{consumption, members, with};
-use crate::support::{START_MS, WRITERS, log_key, sealed, telemetry, verify_proof};
+use crate::support::{START_MS, WRITERS, log_key, sealed, verify_proof};
 
 /// How many orders of each kind are tried.
 const ORDERS: usize = 100;

@@ -6,14 +6,14 @@ use cl_host::identity::PeerId;
 use cl_host::life::{Shutdown, Tasks};
 use cl_receipt_store::grpc::Service;
 use cl_receipt_store::start;
+use cl_testbed::{refusal, refused, spiffe_id, within};
 use cl_wire::receipt::v1::ListReceiptsRequest;
 use cl_wire::receipt::v1::receipt_service_server::ReceiptService;
 use tokio::task::JoinSet;
 use tonic::{Code, Request};
 
-use crate::pki::id;
 use crate::requests::append;
-use crate::support::{AUDITOR, ENGINE, GATEWAY, World, refusal, refused, within};
+use crate::support::{AUDITOR, ENGINE, GATEWAY, World};
 
 /// As many as run and wait.
 const ROOM: usize = 4 + 28;
@@ -64,7 +64,7 @@ async fn beyond_a_queue_searches_are_refused() {
 fn from(path: &str, message: ListReceiptsRequest) -> Request<ListReceiptsRequest> {
     let mut request = Request::new(message);
     request.extensions_mut().insert(PeerId {
-        id: id(path).parse().unwrap(),
+        id: spiffe_id(path).parse().unwrap(),
         serial: "01".to_owned(),
         thumbprint: [1; 32],
         not_before_unix_s: 0,

@@ -1,14 +1,13 @@
 //! Corrections: a receipt supersedes one that is there, and its writer's.
 
+use cl_testbed::{refusal, refused, within};
 use serde_json::{Value, json};
 use tonic::Code;
 
 use crate::requests::{
     append, append_of, begin, complete, consumer_append, consumption, members, with,
 };
-use crate::support::{
-    AUDITOR, ENGINE, ISSUER, World, open_intents, refusal, refused, verified_entries, within,
-};
+use crate::support::{AUDITOR, ENGINE, ISSUER, World, open_intents, verified_entries};
 
 fn superseding(members: Value, reference: &str) -> Value {
     with(members, json!({"supersedes_ref": reference}))

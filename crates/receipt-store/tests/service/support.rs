@@ -1,16 +1,13 @@
-//! A store that runs in the test's own process, and clients of it.
+//! A deployment around one receipt store, and clients of it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cl_host::client::{ClientLimits, PeerChannel, Target};
+use cl_host::client::PeerChannel;
 use cl_host::clock::{Clock, ManualClock};
 use cl_host::ids::{Ids, SystemIds};
-use cl_host::life::{
-    Ended, Listeners, ServeError, Server, Shutdown, SignalSender, Signals, Tasks, Timings,
-};
-use cl_host::telemetry::{Telemetry, TelemetryConfig};
+use cl_host::life::{Shutdown, Tasks};
 use cl_kv::{Engine, KeyEncryptionKey, MemoryEngine, Sealed};
 use cl_model::key::{Seed, SigningKey};
 use cl_model::leaf::{self, Salt};
@@ -24,6 +21,7 @@ use cl_receipt_store::error::Error;
 use cl_receipt_store::readers::ReadersFile;
 use cl_receipt_store::store::Store;
 use cl_receipt_store::{BuildError, Deps, assemble, open_store};
+use cl_testbed::{Authority, HANG, Serving, TRUST_DOMAIN, channel, spiffe_id, telemetry};
 use cl_tlog::{Algorithm, Checkpoint, Hash, KeyName, ProofFile, VerifierKey, Witnesses};
 use cl_wire::receipt::v1::receipt_service_client::ReceiptServiceClient;
 use cl_wire::receipt::v1::verify_log_response::Result as Verdict;
@@ -31,21 +29,13 @@ use cl_wire::receipt::v1::{
     ListOpenRequest, ListOpenResponse, VerifyLogRequest, VerifyLogResponse,
 };
 use ring::rand::SystemRandom;
-use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
-use tonic::{Code, Status};
 use zeroize::Zeroizing;
 
 use crate::failpoints::{Failing, FailingPin, Failpoints, MemoryPin};
-use crate::pki::{Authority, id};
 use crate::witnesses::TestWitnesses;
 
 pub(crate) type Client = ReceiptServiceClient<PeerChannel>;
 
-/// Far more than anything here takes on a busy machine; only a hang reaches it.
-pub(crate) const HANG: Duration = Duration::from_secs(120);
-
-pub(crate) const TRUST_DOMAIN: &str = "example.org";
 pub(crate) const STORE: &str = "exchange/cl-receipt-store";
 pub(crate) const ENGINE: &str = "exchange/cl-policy-engine";
 pub(crate) const ISSUER: &str = "exchange/cl-bundle-issuer";
@@ -79,13 +69,6 @@ pub(crate) const READERS: &str = r#"{"readers_version":1,"readers":{
 pub(crate) const RETENTION: &str = r#"{"retention_version":1,"classes":[
     {"class":"short","days":2,"operations":["policy.decide"]},
     {"class":"other","days":10,"operations":["*"]}]}"#;
-
-pub(crate) async fn within<F: Future>(what: &str, future: F) -> F::Output {
-    match tokio::time::timeout(HANG, future).await {
-        Ok(output) => output,
-        Err(_) => panic!("hangs: {what}"),
-    }
-}
 
 pub(crate) fn sealed<E: Engine>(engine: E) -> Sealed<E> {
     try_sealed(engine).unwrap()
@@ -205,7 +188,7 @@ impl World {
             cosigning: self.witnesses.cosigning(),
             log_key: (self.log_key)(),
             rules: Rules {
-                own_id: id(STORE).parse().unwrap(),
+                own_id: spiffe_id(STORE).parse().unwrap(),
                 writers: Writers::parse(WRITERS.as_bytes()).unwrap(),
             },
             readers: ReadersFile::fixed(Readers::parse(READERS.as_bytes()).unwrap()),
@@ -231,32 +214,12 @@ impl World {
         }
     }
 
-    pub(crate) async fn start(&self) -> Running {
-        let main = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let admin = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let addr = main.local_addr().unwrap();
+    pub(crate) async fn start(&self) -> Serving {
         let shutdown = Shutdown::default();
         let tasks = Tasks::new(shutdown.clone());
         let app = assemble(self.deps(&shutdown, &tasks).unwrap()).unwrap();
-        let server = Server {
-            app,
-            credentials: self.authority.credentials(STORE),
-            telemetry: telemetry(),
-            timings: Timings {
-                lame_duck: Duration::ZERO,
-                max_call: HANG,
-                ..Timings::default()
-            },
-            shutdown,
-            tasks,
-        };
-        let (signals, receiver) = Signals::injected();
-        let serving = server.serve(Listeners { main, admin }, receiver);
-        Running {
-            addr,
-            signals,
-            task: tokio::spawn(serving),
-        }
+        let credentials = self.authority.credentials(STORE);
+        Serving::start(app, credentials, shutdown, tasks, telemetry()).await
     }
 
     pub(crate) fn client(&self, addr: SocketAddr, path: &str) -> Client {
@@ -264,56 +227,8 @@ impl World {
     }
 }
 
-pub(crate) fn telemetry() -> Telemetry {
-    let config = TelemetryConfig {
-        process: "test".to_owned(),
-        log_filter: "off".to_owned(),
-        otlp_endpoint: None,
-    };
-    Telemetry::build(&config, std::io::sink).unwrap().0
-}
-
-/// A store that serves.
-pub(crate) struct Running {
-    pub(crate) addr: SocketAddr,
-    pub(crate) signals: SignalSender,
-    task: JoinHandle<Result<Ended, ServeError>>,
-}
-
-impl Running {
-    /// Ends it as a signal does.
-    pub(crate) async fn end(self) -> Ended {
-        self.signals.send();
-        within("the store's end", self.task).await.unwrap().unwrap()
-    }
-}
-
 pub(crate) fn client(authority: &Authority, addr: SocketAddr, path: &str) -> Client {
-    ReceiptServiceClient::new(channel(authority, addr, path))
-}
-
-pub(crate) fn channel(authority: &Authority, addr: SocketAddr, path: &str) -> PeerChannel {
-    let target = Target {
-        address: format!("localhost:{}", addr.port()),
-        id: id(STORE).parse().unwrap(),
-    };
-    let limits = ClientLimits {
-        connect_timeout: HANG,
-        default_deadline: HANG,
-        ..ClientLimits::default()
-    };
-    PeerChannel::new(target, authority.credentials(path), limits).unwrap()
-}
-
-/// What a refusal says to a machine.
-pub(crate) fn refusal<T: std::fmt::Debug>(answer: Result<T, Status>) -> (Code, String) {
-    let status = answer.expect_err("refused");
-    let reason = cl_wire::status::reason(&status).expect("a reason");
-    (status.code(), reason)
-}
-
-pub(crate) fn refused(code: Code, reason: &str) -> (Code, String) {
-    (code, reason.to_owned())
+    ReceiptServiceClient::new(channel(addr, authority.credentials(path), STORE))
 }
 
 pub(crate) async fn verify(auditor: &mut Client) -> VerifyLogResponse {

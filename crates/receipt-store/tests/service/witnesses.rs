@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use cl_receipt_store::cosigning::Cosigning;
 use cl_receipt_store::witness::{Witness, WitnessAway};
+use cl_testbed::{refusal, refused, within};
 use cl_tlog::{
     AddCheckpoint, Checkpoint, Cosigner, KeyName, Policy, SignedCheckpoint, VerifierKey, Witnesses,
 };
@@ -21,8 +22,8 @@ use crate::failpoints::MemoryPin;
 use crate::process::Home;
 use crate::requests::{append, begin, get};
 use crate::support::{
-    AUDITOR, Client, ENGINE, GATEWAY, World, log_public_key, refusal, refused, verified_entries,
-    verifier_key, verify_cosigned, within,
+    AUDITOR, Client, ENGINE, GATEWAY, World, log_public_key, verified_entries, verifier_key,
+    verify_cosigned,
 };
 
 /// How a witness answers.
@@ -474,7 +475,7 @@ async fn a_witness_of_other_people_cosigns_and_notices_data_that_were_put_back()
     let Some(mut witness) = OutsideWitness::start(&verifier_key(home.log_key, "acme")).await else {
         return;
     };
-    fs::write(home.dir.path().join("witnesses.policy"), witness.policy()).unwrap();
+    fs::write(home.path().join("witnesses.policy"), witness.policy()).unwrap();
     let quorum = Policy::parse(&witness.policy()).unwrap().witnesses();
     let folders = ["data", "pins"];
     for number in 1..4 {
@@ -487,20 +488,20 @@ async fn a_witness_of_other_people_cosigns_and_notices_data_that_were_put_back()
         let receipt = found.unwrap().into_inner().receipt.unwrap().receipt;
         let at = verify_cosigned(home.log_key, &quorum, "acme", &receipt, &proof);
         assert_eq!(at.size(), number);
-        process.terminate().await;
+        process.end().await;
         if number == 2 {
             for folder in folders {
-                let path = home.dir.path().join(folder);
-                let copy = home.dir.path().join(format!("{folder}-2"));
+                let path = home.path().join(folder);
+                let copy = home.path().join(format!("{folder}-2"));
                 let copied = Command::new("cp").arg("-r").args([path, copy]).status();
                 assert!(copied.await.unwrap().success());
             }
         }
     }
     for folder in folders {
-        let path = home.dir.path().join(folder);
-        fs::rename(&path, home.dir.path().join(format!("{folder}-3"))).unwrap();
-        fs::rename(home.dir.path().join(format!("{folder}-2")), path).unwrap();
+        let path = home.path().join(folder);
+        fs::rename(&path, home.path().join(format!("{folder}-3"))).unwrap();
+        fs::rename(home.path().join(format!("{folder}-2")), path).unwrap();
     }
     let output = within("an end", home.command().output()).await.unwrap();
     assert_eq!(output.status.code(), Some(1));
@@ -533,7 +534,7 @@ async fn refuses_policies_that_are_wrong() {
         ),
     ] {
         let home = Home::new();
-        fs::write(home.dir.path().join("witnesses.policy"), &policy).unwrap();
+        fs::write(home.path().join("witnesses.policy"), &policy).unwrap();
         let output = within("an end", home.command().output()).await.unwrap();
         assert_eq!(output.status.code(), Some(1), "{policy}");
         let log = String::from_utf8(output.stderr).unwrap();

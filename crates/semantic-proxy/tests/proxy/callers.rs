@@ -1,10 +1,10 @@
 //! The rpc is closed to all but the bundle issuer.
 
+use cl_testbed::{refusal, refused};
 use cl_wire::semantic::v1::ProjectClaimsRequest;
 use cl_wire::semantic::v1::semantic_proxy_service_client::SemanticProxyServiceClient;
 use tonic::Code;
 
-use crate::serving::{refusal, refused};
 use crate::support::World;
 
 #[tokio::test]

@@ -12,6 +12,7 @@ use cl_model::object::{ContextRequest, ProtocolObject};
 use cl_model::operation::OperationId;
 use cl_model::time::UnixTime;
 use cl_model::{canonical, receipt, record};
+use cl_testbed::spiffe_id;
 use cl_wire::grant::SignedGrant;
 use cl_wire::receipt::v1::receipt_service_server::ReceiptService;
 use cl_wire::receipt::v1::{
@@ -30,7 +31,6 @@ use serde_json::{Value, json};
 use tonic::{Code, Request, Response, Status};
 
 use crate::exchange::{bytes, decision_key};
-use crate::pki;
 
 const LEAK_KEY: [u8; 32] = [5; 32];
 
@@ -112,7 +112,7 @@ impl VaultService for FakeVault {
         let grant = SignedGrant::read(request.grant).unwrap();
         let keys = [decision_key().public_key()].into_iter().collect();
         let now = UnixTime::from_milliseconds(self.clock.now_unix_ms());
-        let own = pki::id("vault/cl-vault");
+        let own = spiffe_id("vault/cl-vault");
         VerifiedGrant::verify(
             &grant.scope,
             &grant.plan,
@@ -229,7 +229,7 @@ impl ReceiptService for FakeReceipts {
             assert!(!fixed[name].is_null(), "{name}");
         }
         assert_eq!(fixed["operation"], "semantic_proxy.project");
-        assert_eq!(fixed["actor"], pki::id("exchange/cl-semantic-proxy"));
+        assert_eq!(fixed["actor"], spiffe_id("exchange/cl-semantic-proxy"));
         let now = self.clock.now_unix_ms();
         let deadline = request.deadline.as_ref().unwrap().seconds * 1000;
         assert!(deadline > now && deadline <= now + 24 * 3_600_000);

@@ -11,13 +11,9 @@ mod callers;
 #[path = "../../../bundle-issuer/tests/issuer/exchange.rs"]
 mod exchange;
 mod fakes;
-#[path = "../../../bundle-issuer/tests/issuer/pki.rs"]
-mod pki;
 mod privacy;
 mod process;
 mod projections;
 mod refusals;
-#[path = "../../../bundle-issuer/tests/issuer/serving.rs"]
-mod serving;
 mod support;
 mod vault_lies;

@@ -1,10 +1,10 @@
 //! Private words stay out of logs, errors, metrics and receipts.
 
+use cl_testbed::logs;
 use serde_json::json;
 
 use crate::exchange::{Exchange, PERSON};
 use crate::fakes::claim;
-use crate::serving::logs;
 use crate::support::World;
 
 const WORDS: [&str; 3] = ["canaryperson", "canarydenied", "canarypurpose"];
@@ -56,7 +56,7 @@ async fn private_words_appear_nowhere_but_in_items() {
     let metrics = running.telemetry.prometheus_text().unwrap();
     assert!(metrics.contains("semantic_projections_total"), "{metrics}");
     assert_clean("metrics", metrics.as_bytes());
-    let logged = logs();
+    let logged = logs().into_bytes();
     assert!(!logged.is_empty());
     assert_clean("logs", &logged);
     assert_eq!(world.receipts.log().len(), 4);

@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
+use cl_testbed::{eventually, refusal, refused, spiffe_id, within};
 use cl_wire::semantic::v1::ProjectClaimsRequest;
 use serde_json::json;
 use tonic::Code;
 
 use crate::exchange::{DATE, Exchange, NOW_MS, bytes};
 use crate::fakes::claim;
-use crate::pki;
-use crate::serving::{eventually, refusal, refused, within};
 use crate::support::{World, message};
 
 type Change = fn(&mut ProjectClaimsRequest);
@@ -63,7 +62,7 @@ async fn every_attack_on_a_grant_is_refused_before_the_vault_is_asked() {
     let world = World::new().await;
     let running = world.start().await;
     let exchange = Exchange::new("r1");
-    for (code, grant) in exchange.bad_grants(&pki::id("exchange/cl-semantic-proxy")) {
+    for (code, grant) in exchange.bad_grants(&spiffe_id("exchange/cl-semantic-proxy")) {
         let answer = running.send(message(&exchange, grant)).await;
         assert_eq!(
             refusal(answer),

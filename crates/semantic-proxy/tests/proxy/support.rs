@@ -14,6 +14,7 @@ use cl_semantic_proxy::Deps;
 use cl_semantic_proxy::core::names::Names;
 use cl_semantic_proxy::receipts::GrpcReceipts;
 use cl_semantic_proxy::vault::GrpcVault;
+use cl_testbed::{Authority, Serving, telemetry, within};
 use cl_wire::policy::v1::Grant;
 use cl_wire::receipt::v1::receipt_service_server::ReceiptServiceServer;
 use cl_wire::semantic::v1::semantic_proxy_service_client::SemanticProxyServiceClient;
@@ -24,8 +25,6 @@ use tonic::service::Routes;
 
 use crate::exchange::{self, Exchange, NOW_MS, TENANT, bytes, operation};
 use crate::fakes::{FakeReceipts, FakeVault};
-use crate::pki::Authority;
-use crate::serving::{self, Serving, within};
 
 const PROXY: &str = "exchange/cl-semantic-proxy";
 
@@ -40,23 +39,23 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) async fn new() -> Self {
-        serving::subscribe();
+        cl_testbed::subscribe("trace");
         let authority = Authority::new();
         let clock = ManualClock::new(NOW_MS);
         let vault = FakeVault::new(clock.clone());
         let receipts = FakeReceipts::new(clock.clone());
-        let vault_server = Serving::fake(
-            Routes::new(VaultServiceServer::new(vault.clone())),
+        let vault_server = Serving::peer(
             &authority,
             "vault/cl-vault",
+            Routes::new(VaultServiceServer::new(vault.clone())),
             &["/contextlayer.vault.v1.VaultService/ResolveClaims"],
             PROXY,
         );
         let vault_server = vault_server.await;
-        let receipt_server = Serving::fake(
-            Routes::new(ReceiptServiceServer::new(receipts.clone())),
+        let receipt_server = Serving::peer(
             &authority,
             "exchange/cl-receipt-store",
+            Routes::new(ReceiptServiceServer::new(receipts.clone())),
             &[
                 "/contextlayer.receipt.v1.ReceiptService/Begin",
                 "/contextlayer.receipt.v1.ReceiptService/Complete",
@@ -82,7 +81,7 @@ impl World {
         std::fs::write(&trust, exchange::trust_json()).unwrap();
         let shutdown = Shutdown::default();
         let tasks = Tasks::new(shutdown.clone());
-        let telemetry = serving::telemetry();
+        let telemetry = telemetry();
         let vault = self.vault_server.channel(Arc::clone(&credentials));
         let receipts = self.receipt_server.channel(Arc::clone(&credentials));
         let app = cl_semantic_proxy::app(Deps {

@@ -1,5 +1,6 @@
 //! A vault that sends something else than the plan allows is refused whole; so is a denied value.
 
+use cl_testbed::{refusal, refused};
 use cl_wire::vault::v1::{LeakGuard, ResolvedClaim};
 use serde_json::json;
 use tonic::Code;
@@ -7,7 +8,6 @@ use tonic::Code;
 use crate::exchange::{AMOUNT, DATE, Exchange, PERSON};
 use crate::fakes::{claim, euros, guard};
 use crate::projections::Projecting as _;
-use crate::serving::{refusal, refused};
 use crate::support::World;
 
 fn good(exchange: &Exchange) -> ResolvedClaim {

@@ -1,5 +1,6 @@
 //! Every rpc is closed to all but its own callers.
 
+use cl_testbed::{refusal, refused};
 use cl_wire::vault::v1::capture_service_client::CaptureServiceClient;
 use cl_wire::vault::v1::memory_service_client::MemoryServiceClient;
 use cl_wire::vault::v1::owner_service_client::OwnerServiceClient;
@@ -12,7 +13,7 @@ use cl_wire::vault::v1::{
 use tonic::Code;
 
 use crate::documents::{SUBJECT, TENANT, operation};
-use crate::support::{World, refusal, refused};
+use crate::support::World;
 
 #[tokio::test]
 async fn refuses_the_wrong_caller_on_every_rpc() {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use cl_testbed::{refusal, refused};
 use cl_wire::vault::v1::capture_outcome::Result as CaptureResult;
 use cl_wire::vault::v1::captured_item::{Content, Payload};
 use cl_wire::vault::v1::{CapturedItem, TextOrigin};
@@ -11,7 +12,7 @@ use tonic::Code;
 use crate::documents::{
     AMOUNT, DATE, PERSON, batch, bytes, event_without_id, finalized, item, operation,
 };
-use crate::support::{World, document, refusal, refused};
+use crate::support::{World, document};
 
 const LINE: &str = r#"requested_delivery_date 0.6 "2030-02-01""#;
 

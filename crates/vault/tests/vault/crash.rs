@@ -3,11 +3,12 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use cl_kv::{Batch, Engine, Entry, Error, Fault, MemoryEngine, Scan, Stored};
+use cl_testbed::{eventually, refusal, refused};
 use cl_wire::vault::v1::capture_outcome::Result as CaptureResult;
 use tonic::Code;
 
 use crate::documents::{DATE, GrantDraft, batch, item, operation, proposal_without_id, submission};
-use crate::support::{World, eventually, refusal, refused};
+use crate::support::World;
 
 const DAY: &str = r#"requested_delivery_date 0.6 "2030-02-01""#;
 

@@ -13,6 +13,7 @@ use cl_model::record;
 use cl_model::scalar::KeyId;
 use cl_model::time::UnixTime;
 use cl_model::urn::RequestId;
+use cl_testbed::spiffe_id;
 use cl_wire::policy::v1::Grant;
 use cl_wire::vault::v1::captured_item::{Content, Payload};
 use cl_wire::vault::v1::{
@@ -20,8 +21,6 @@ use cl_wire::vault::v1::{
     SubmitProposalRequest, TextOrigin, TextPart,
 };
 use serde_json::{Value, json};
-
-use crate::pki;
 
 pub(crate) const TENANT: &str = "acme";
 pub(crate) const SUBJECT: &str = "vault://subjects/primary";
@@ -250,9 +249,9 @@ impl GrantDraft {
             "decision": decision,
             "rules": rules.collect::<Vec<_>>(),
             "audiences": [
-                pki::id("exchange/cl-bundle-issuer"),
-                pki::id("exchange/cl-semantic-proxy"),
-                pki::id("vault/cl-vault"),
+                spiffe_id("exchange/cl-bundle-issuer"),
+                spiffe_id("exchange/cl-semantic-proxy"),
+                spiffe_id("vault/cl-vault"),
             ],
             "kid": KID,
         });

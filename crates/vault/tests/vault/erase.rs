@@ -5,6 +5,7 @@ use std::sync::Arc;
 use cl_kv::{Engine, Fault, MemoryEngine, Scan};
 use cl_model::operation::TenantName;
 use cl_model::scalar::Reference;
+use cl_testbed::{eventually, refusal, refused, within};
 use cl_vault::store::{Party, StoreError, SubjectName, Target};
 use cl_wire::bundle::v1::revoke_bundles_request::Target as Revoked;
 use cl_wire::vault::v1::capture_outcome::Result as CaptureResult;
@@ -15,7 +16,7 @@ use crate::crash::Counting;
 use crate::documents::{
     DATE, GrantDraft, batch, item, operation, proposal_without_id, provenance, submission,
 };
-use crate::support::{Running, World, eventually, refusal, refused, within};
+use crate::support::{Running, World};
 
 const DAY: &str = r#"requested_delivery_date 0.6 "2030-02-01""#;
 const OTHER_DAY: &str = r#"requested_delivery_date 0.6 "2030-02-09""#;

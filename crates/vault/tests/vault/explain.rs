@@ -1,12 +1,13 @@
 //! Where a claim comes from, and who may not know.
 
+use cl_testbed::{refusal, refused};
 use cl_wire::vault::v1::ExplainClaimRequest;
 use cl_wire::vault::v1::owner_service_client::OwnerServiceClient;
 use serde_json::Value;
 use tonic::Code;
 
 use crate::documents::{GrantDraft, SUBJECT, TENANT, item};
-use crate::support::{Running, World, document, refusal, refused};
+use crate::support::{Running, World, document};
 
 const DAY: &str = r#"requested_delivery_date 0.6 "2030-02-01""#;
 const SURE_DAY: &str = r#"requested_delivery_date 0.8 "2030-02-01" doubtful"#;

@@ -3,11 +3,12 @@
 use cl_model::alias::subject_tag;
 use cl_model::digest::Digest;
 use cl_model::key::{MacKey, Seed};
+use cl_testbed::{refusal, refused};
 use serde_json::json;
 use tonic::Code;
 
 use crate::documents::{DATE, GrantDraft, NOW_MS, PERSON, TAG_SEED, bytes, item, request};
-use crate::support::{World, refusal, refused};
+use crate::support::World;
 
 #[tokio::test]
 async fn refuses_every_grant_that_does_not_hold() {

@@ -21,7 +21,6 @@ mod meetings;
 mod memory;
 mod owner;
 mod payloads;
-mod pki;
 mod privacy;
 mod process;
 mod receipt_store;

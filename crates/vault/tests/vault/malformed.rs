@@ -1,5 +1,6 @@
 //! Messages whose typed fields are malformed are refused by field, and never repeated.
 
+use cl_testbed::{refusal, refused, within};
 use cl_wire::vault::v1::{
     CaptureEventsRequest, EraseEventRequest, EraseSubjectRequest, ListClaimsRequest,
     ListEventsRequest, ResolveClaimsRequest,
@@ -7,7 +8,7 @@ use cl_wire::vault::v1::{
 use tonic::{Code, Status};
 
 use crate::documents::{DATE, GrantDraft, SUBJECT, TENANT, batch, item, operation};
-use crate::support::{World, refusal, refused, within};
+use crate::support::World;
 
 fn field<T: std::fmt::Debug>(answer: Result<T, Status>) -> String {
     let status = answer.unwrap_err();

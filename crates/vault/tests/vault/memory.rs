@@ -1,5 +1,6 @@
 //! Proposals: checked, pending, and nothing more.
 
+use cl_testbed::{refusal, refused};
 use cl_wire::vault::v1::SubmitProposalRequest;
 use serde_json::{Value, json};
 use tonic::Code;
@@ -7,7 +8,7 @@ use tonic::Code;
 use crate::documents::{
     DATE, GrantDraft, NOW_MS, item, operation, proposal_without_id, provenance, request, submission,
 };
-use crate::support::{Running, World, document, refusal, refused};
+use crate::support::{Running, World, document};
 
 const DAY: &str = r#"requested_delivery_date 0.6 "2030-02-01""#;
 
@@ -163,7 +164,7 @@ async fn an_exchange_is_forgotten_a_week_after_its_end() {
     world.clock.advance(300_000 + 7 * 24 * 60 * 60 * 1000);
     let late = || changed("expires_at", json!("2031-01-01T00:00:00Z"));
     let gone = refused(Code::NotFound, "EXCHANGE_NOT_FOUND");
-    crate::support::within("the sweep", async {
+    cl_testbed::within("the sweep", async {
         while refusal(running.propose(late()).await) != gone {
             tokio::task::yield_now().await;
         }

@@ -3,11 +3,12 @@
 use std::fs;
 use std::path::Path;
 
+use cl_testbed::within;
 use cl_wire::vault::v1::{ListClaimsRequest, ListEventsRequest};
 use serde_json::Value;
 
 use crate::documents::{AMOUNT, DATE, SUBJECT, TENANT, item};
-use crate::support::{World, document, within};
+use crate::support::{World, document};
 
 const DAY: &str = r#"requested_delivery_date 0.6 "2030-02-01""#;
 const OTHER_DAY: &str = r#"requested_delivery_date 0.6 "2030-02-09""#;

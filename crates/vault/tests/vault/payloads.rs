@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use cl_kv::{Engine, Scan};
 use cl_model::digest::Digest;
+use cl_testbed::{eventually, refusal, refused, within};
 use cl_wire::vault::v1::capture_outcome::Result as CaptureResult;
 use cl_wire::vault::v1::captured_item::Payload;
 use cl_wire::vault::v1::store_payload_request::Piece;
@@ -14,7 +15,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Status};
 
 use crate::documents::{SUBJECT, TENANT, batch, bytes, event_without_id, finalized, item};
-use crate::support::{Running, World, eventually, refusal, refused, within};
+use crate::support::{Running, World};
 
 const PIECE: usize = 700_000;
 

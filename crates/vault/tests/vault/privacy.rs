@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use cl_kv::RocksEngine;
 use cl_model::digest::Digest;
+use cl_testbed::logs;
 use cl_wire::vault::v1::captured_item::{Content, Payload};
 use cl_wire::vault::v1::{
     CaptureEventsRequest, CapturedItem, EraseEventRequest, ExplainClaimRequest, ListClaimsRequest,
@@ -18,7 +19,7 @@ use crate::documents::{
     DATE, GrantDraft, batch, bytes, event_without_id, finalized, mail, operation,
     proposal_without_id, submission,
 };
-use crate::support::{Running, World, document, logs};
+use crate::support::{Running, World, document};
 
 /// One word for each private field, so that a leak names its source.
 const WORDS: [&str; 10] = [
@@ -184,7 +185,7 @@ async fn private_words_appear_nowhere_but_in_answers() {
     let metrics = running.telemetry.prometheus_text().unwrap();
     assert!(metrics.contains("vault_items_total"), "{metrics}");
     assert_clean("metrics", metrics.as_bytes());
-    let logged = logs();
+    let logged = logs().into_bytes();
     assert!(!logged.is_empty());
     assert_clean("logs", &logged);
     for recorded in world.receipts.log() {

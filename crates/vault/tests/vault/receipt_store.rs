@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use cl_model::json::{self, Limits};
 use cl_model::{canonical, receipt, record};
+use cl_testbed::spiffe_id;
 use cl_wire::receipt::v1::append_request::Body;
 use cl_wire::receipt::v1::receipt_service_server::ReceiptService;
 use cl_wire::receipt::v1::{
@@ -16,8 +17,6 @@ use cl_wire::receipt::v1::{
 use cl_wire::status::status;
 use serde_json::Value;
 use tonic::{Code, Request, Response, Status};
-
-use crate::pki;
 
 const OPERATIONS: [&str; 5] = [
     "vault.capture",
@@ -198,7 +197,7 @@ fn completed(request: &AppendRequest) -> Value {
     receipt::check(receipt.value()).unwrap();
     let routing = request.routing.as_ref().unwrap();
     let receipt = receipt.into_value();
-    assert_eq!(receipt["actor"], pki::id("vault/cl-vault"));
+    assert_eq!(receipt["actor"], spiffe_id("vault/cl-vault"));
     assert_eq!(receipt["metadata"]["operation_id"], routing.operation_id);
     assert!(OPERATIONS.contains(&receipt["operation"].as_str().unwrap()));
     receipt

@@ -1,25 +1,21 @@
-//! Servers that run in the test's own process, and waiting with a deadline.
+//! A deployment around one vault.
 
 use std::fs;
-use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, LazyLock, Mutex};
-use std::time::Duration;
+use std::sync::Arc;
 
-use cl_host::callers::CallerTable;
-use cl_host::client::{ClientLimits, PeerChannel, Target};
+use cl_host::client::PeerChannel;
 use cl_host::clock::ManualClock;
 use cl_host::ids::SystemIds;
-use cl_host::life::{Listeners, Server, Shutdown, Signals, Tasks, Timings};
-use cl_host::telemetry::{Telemetry, TelemetryConfig};
-use cl_host::tls::Credentials;
+use cl_host::life::{Shutdown, Tasks};
+use cl_host::telemetry::Telemetry;
 use cl_host::trust::Trust;
-use cl_host::{App, Callers};
 use cl_kv::{Engine, KeyEncryptionKey, MemoryEngine, Sealed};
 use cl_model::key::Seed;
 use cl_model::scalar::{Confidence, Name, Predicate};
 use cl_model::time::UnixTime;
 use cl_model::vocabulary::Vocabulary;
+use cl_testbed::{Authority, Serving, channel, telemetry, within};
 use cl_vault::Deps;
 use cl_vault::core::content::{Candidate, Extractor, Found, Source, TextOrigin};
 use cl_vault::core::keys::Keys;
@@ -44,69 +40,13 @@ use data_encoding::BASE64URL_NOPAD;
 use ring::rand::SystemRandom;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
+use tonic::Status;
 use tonic::service::Routes;
-use tonic::{Code, Status};
 use zeroize::Zeroizing;
 
 use crate::documents::{self, KID, NOW_MS, SUBJECT, TENANT, operation};
 use crate::issuer::FakeIssuer;
-use crate::pki::{self, Authority};
 use crate::receipt_store::FakeReceipts;
-
-/// Far more than anything here takes on a busy machine; only a hang reaches it.
-const HANG: Duration = Duration::from_secs(120);
-
-/// What every process of every test logs, at all levels that exist.
-static LOGS: Mutex<Vec<u8>> = Mutex::new(Vec::new());
-
-struct Logs;
-
-impl io::Write for Logs {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        LOGS.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-static SUBSCRIBED: LazyLock<()> = LazyLock::new(|| {
-    let (_telemetry, subscriber) = Telemetry::build(&config("trace"), || Logs).unwrap();
-    tracing::subscriber::set_global_default(subscriber).unwrap();
-});
-
-pub(crate) fn logs() -> Vec<u8> {
-    LOGS.lock().unwrap().clone()
-}
-
-fn config(log_filter: &str) -> TelemetryConfig {
-    TelemetryConfig {
-        process: "test".to_owned(),
-        log_filter: log_filter.to_owned(),
-        otlp_endpoint: None,
-    }
-}
-
-pub(crate) async fn within<F: Future>(what: &str, future: F) -> F::Output {
-    match tokio::time::timeout(HANG, future).await {
-        Ok(output) => output,
-        Err(_) => panic!("hangs: {what}"),
-    }
-}
-
-/// Polls until `condition` holds.
-pub(crate) async fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
-    within(what, async {
-        while !condition() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    })
-    .await;
-}
 
 /// Reads claims that the author states in so many words: `predicate confidence value`, and
 /// `until time` or `doubtful` behind it.
@@ -156,6 +96,8 @@ fn stated(words: &str) -> Option<Candidate> {
     })
 }
 
+const VAULT: &str = "vault/cl-vault";
+
 /// A deployment: its authority, its peers, and what outlives a vault.
 pub(crate) struct World {
     pub(crate) authority: Authority,
@@ -172,11 +114,11 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) async fn new() -> Self {
-        LazyLock::force(&SUBSCRIBED);
+        cl_testbed::subscribe("trace");
         let authority = Authority::new();
         let receipts = FakeReceipts::default();
         let issuer = FakeIssuer::default();
-        let receipt_server = peer(
+        let receipt_server = Serving::peer(
             &authority,
             "exchange/cl-receipt-store",
             Routes::new(ReceiptServiceServer::new(receipts.clone())),
@@ -184,13 +126,15 @@ impl World {
                 "/contextlayer.receipt.v1.ReceiptService/Preflight",
                 "/contextlayer.receipt.v1.ReceiptService/Append",
             ],
+            VAULT,
         );
         let receipt_server = receipt_server.await;
-        let issuer_server = peer(
+        let issuer_server = Serving::peer(
             &authority,
             "exchange/cl-bundle-issuer",
             Routes::new(BundleServiceServer::new(issuer.clone())),
             &["/contextlayer.bundle.v1.BundleService/RevokeBundles"],
+            VAULT,
         );
         let issuer_server = issuer_server.await;
         let folder = tempfile::tempdir().unwrap();
@@ -256,7 +200,7 @@ impl World {
         let clock = Arc::new(self.clock.clone());
         let ids = Arc::new(SystemIds::new(clock.clone()));
         let store = Arc::new(Store::new(sealed(keys, 8), sealed(data, 9), ids.clone()));
-        let credentials = self.authority.credentials("vault/cl-vault");
+        let credentials = self.authority.credentials(VAULT);
         let to = |addr, path| channel(addr, Arc::clone(&credentials), path);
         let issuer = to(self.issuer_addr, "exchange/cl-bundle-issuer");
         let shutdown = Shutdown::default();
@@ -284,7 +228,7 @@ impl World {
             shutdown: shutdown.clone(),
             tasks: tasks.clone(),
         });
-        let serving = Serving::with_telemetry(
+        let serving = Serving::start(
             app.unwrap(),
             Arc::clone(&credentials),
             shutdown,
@@ -312,94 +256,6 @@ pub(crate) fn trust_file() -> Value {
         "x": BASE64URL_NOPAD.encode(key.as_bytes()),
         "not_before": null, "not_after": null, "revoked": false,
     }]})
-}
-
-/// A peer that only the vault may call.
-async fn peer(authority: &Authority, path: &str, routes: Routes, methods: &[&str]) -> Serving {
-    let mut callers = CallerTable::new(pki::TRUST_DOMAIN).unwrap();
-    for method in methods {
-        callers = callers.allow(method, &["vault/cl-vault"]).unwrap();
-    }
-    let app = App::new(routes, Callers::Table(callers));
-    let shutdown = Shutdown::default();
-    let tasks = Tasks::new(shutdown.clone());
-    let credentials = authority.credentials(path);
-    Serving::with_telemetry(app, credentials, shutdown, tasks, telemetry()).await
-}
-
-fn telemetry() -> Telemetry {
-    Telemetry::build(&config("off"), io::sink).unwrap().0
-}
-
-/// A server on a free port.
-pub(crate) struct Serving {
-    pub(crate) addr: SocketAddr,
-    id: String,
-    shutdown: Shutdown,
-    task: JoinHandle<()>,
-}
-
-impl Serving {
-    async fn with_telemetry(
-        app: App,
-        credentials: Arc<Credentials>,
-        shutdown: Shutdown,
-        tasks: Tasks,
-        telemetry: Telemetry,
-    ) -> Self {
-        let main = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let admin = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let addr = main.local_addr().unwrap();
-        let id = credentials.own().id.to_string();
-        let server = Server {
-            app,
-            credentials,
-            telemetry,
-            timings: Timings {
-                lame_duck: Duration::ZERO,
-                max_call: HANG,
-                ..Timings::default()
-            },
-            shutdown: shutdown.clone(),
-            tasks,
-        };
-        let (signals, receiver) = Signals::injected();
-        let task = tokio::spawn(async move {
-            let _signals = signals;
-            let _ended = server.serve(Listeners { main, admin }, receiver).await;
-        });
-        Self {
-            addr,
-            id,
-            shutdown,
-            task,
-        }
-    }
-
-    pub(crate) fn channel(&self, credentials: Arc<Credentials>) -> PeerChannel {
-        let path = self.id.split('/').skip(3).collect::<Vec<_>>().join("/");
-        channel(self.addr, credentials, &path)
-    }
-
-    /// Ends at once, as a killed process does: nothing is finished.
-    async fn kill(self) {
-        self.shutdown.abort();
-        self.task.abort();
-        let _cancelled = self.task.await;
-    }
-}
-
-pub(crate) fn channel(addr: SocketAddr, credentials: Arc<Credentials>, path: &str) -> PeerChannel {
-    let target = Target {
-        address: format!("localhost:{}", addr.port()),
-        id: pki::id(path).parse().unwrap(),
-    };
-    let limits = ClientLimits {
-        connect_timeout: HANG,
-        default_deadline: HANG,
-        ..ClientLimits::default()
-    };
-    PeerChannel::new(target, credentials, limits).unwrap()
 }
 
 /// A vault that runs.
@@ -536,15 +392,4 @@ pub(crate) fn document(bytes: &[u8]) -> Value {
 pub(crate) fn values(answer: &ResolveClaimsResponse) -> Vec<Value> {
     let claims = answer.claims.iter();
     claims.map(|claim| document(&claim.value)).collect()
-}
-
-/// The code and the reason of a refusal.
-pub(crate) fn refusal<T: std::fmt::Debug>(result: Result<T, Status>) -> (Code, String) {
-    let status = result.unwrap_err();
-    let reason = cl_wire::status::reason(&status).unwrap();
-    (status.code(), reason)
-}
-
-pub(crate) fn refused(code: Code, reason: &str) -> (Code, String) {
-    (code, reason.to_owned())
 }

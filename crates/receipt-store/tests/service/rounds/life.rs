@@ -22,15 +22,12 @@ use cl_receipt_store::http::File;
 use cl_receipt_store::pin::Pin;
 use cl_receipt_store::readers::ReadersFile;
 use cl_receipt_store::{BuildError, Deps, open_store, start};
+use cl_testbed::{TRUST_DOMAIN, spiffe_id, telemetry, within};
 use cl_tlog::SignedCheckpoint;
 
 use super::schedule::{CLOCK_MS, Call, Heard, Random, TENANTS};
 use crate::failpoints::{Failing, FailingPin, Failpoints};
-use crate::pki::id;
-use crate::support::{
-    READERS, RETENTION, START_MS, STORE, TRUST_DOMAIN, WRITERS, log_key, telemetry, try_sealed,
-    within,
-};
+use crate::support::{READERS, RETENTION, START_MS, STORE, WRITERS, log_key, try_sealed};
 
 /// Longer than any round: deadlines are looked at by calls alone, so that a seed fixes all steps.
 const NO_SWEEP: Duration = Duration::from_secs(3600);
@@ -77,7 +74,7 @@ impl Store {
             cosigning: Cosigning::default(),
             log_key: log_key(),
             rules: Rules {
-                own_id: id(STORE).parse().unwrap(),
+                own_id: spiffe_id(STORE).parse().unwrap(),
                 writers: Writers::parse(WRITERS.as_bytes()).unwrap(),
             },
             readers: ReadersFile::fixed(Readers::parse(READERS.as_bytes()).unwrap()),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use cl_host::identity::PeerId;
 use cl_receipt_store::grpc::Service;
+use cl_testbed::spiffe_id;
 use cl_wire::receipt::v1::receipt_service_server::ReceiptService;
 use cl_wire::receipt::v1::{
     AppendRequest, BeginRequest, CompleteRequest, IntentState, LogEntry, PreflightRequest,
@@ -14,7 +15,6 @@ use serde_json::json;
 use tonic::{Request, Status};
 
 use crate::failpoints::Action;
-use crate::pki::id;
 use crate::requests::{append, begin, complete, consumer_append, consumption, time, with};
 use crate::support::{ENGINE, ISSUER, START_MS};
 
@@ -197,7 +197,7 @@ impl Call {
 pub(crate) fn from<T>(caller: &str, message: T) -> Request<T> {
     let mut request = Request::new(message);
     request.extensions_mut().insert(PeerId {
-        id: id(caller).parse().unwrap(),
+        id: spiffe_id(caller).parse().unwrap(),
         serial: "01".to_owned(),
         thumbprint: [1; 32],
         not_before_unix_s: 0,
