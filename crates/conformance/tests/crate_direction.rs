@@ -46,7 +46,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
         ],
     ),
     ("cl-sdk", &["cl-model", "cl-wire"]),
-    ("cl-testbed", &["cl-host", "cl-pki", "cl-wire"]),
+    ("cl-testbed", &["cl-host", "cl-model", "cl-pki", "cl-wire"]),
     ("cl-semantic-proxy", &["cl-host", "cl-model", "cl-wire"]),
     (
         "cl-vault",

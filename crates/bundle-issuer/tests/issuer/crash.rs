@@ -1,13 +1,12 @@
 //! Failures between the batches and the receipts, in one process.
 
 use cl_kv::Fault;
-use cl_testbed::{eventually, refusal, refused};
+use cl_testbed::{TURNS, eventually, refusal, refused};
 use cl_wire::bundle::v1::BundleState;
 use cl_wire::bundle::v1::revoke_bundles_request::Target;
 use tonic::Code;
 
 use crate::exchange::Exchange;
-use crate::fakes::TURNS;
 use crate::support::{World, open};
 
 #[tokio::test]

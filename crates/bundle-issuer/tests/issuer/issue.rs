@@ -100,7 +100,7 @@ async fn parallel_calls_issue_one_bundle() {
         .peers
         .proxy
         .gate
-        .acquire_many(crate::fakes::TURNS)
+        .acquire_many(cl_testbed::TURNS)
         .await
         .unwrap();
     let calls = running.calls.clone();
@@ -131,7 +131,7 @@ async fn a_caller_that_hangs_up_leaves_a_finished_issue() {
         .peers
         .proxy
         .gate
-        .acquire_many(crate::fakes::TURNS)
+        .acquire_many(cl_testbed::TURNS)
         .await
         .unwrap();
     let calls = running.calls.clone();
@@ -158,7 +158,7 @@ async fn an_attempt_that_died_is_taken_over_after_its_lease() {
         .peers
         .proxy
         .gate
-        .acquire_many(crate::fakes::TURNS)
+        .acquire_many(cl_testbed::TURNS)
         .await
         .unwrap();
     let calls = running.calls.clone();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cl_host::clock::{Clock, SystemClock};
-use cl_testbed::{Authority, Home, Program, channel, eventually, refusal, refused};
+use cl_testbed::{Authority, Home, Program, TURNS, channel, eventually, refusal, refused};
 use cl_wire::bundle::v1::bundle_service_client::BundleServiceClient;
 use ring::rand::SystemRandom;
 use ring::signature::Ed25519KeyPair;
@@ -14,7 +14,6 @@ use serde_json::json;
 use tonic::Code;
 
 use crate::exchange::{Exchange, decision_key, grant_of, trust_json};
-use crate::fakes::TURNS;
 use crate::support::{Calls, ISSUER, Peers, issue_message, items};
 
 /// A home folder with everything that the issuer needs.

@@ -1,12 +1,11 @@
 //! Ending bundles before their time.
 
-use cl_testbed::{eventually, refusal, refused};
+use cl_testbed::{TURNS, eventually, refusal, refused};
 use cl_wire::bundle::v1::revoke_bundles_request::Target;
 use cl_wire::bundle::v1::{BundleState, RevokeBundlesRequest};
 use tonic::Code;
 
 use crate::exchange::{Exchange, TENANT, operation};
-use crate::fakes::TURNS;
 use crate::support::{World, reference};
 
 /// Every name by which the bundle of an exchange can be ended.

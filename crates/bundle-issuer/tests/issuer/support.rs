@@ -16,7 +16,7 @@ use cl_host::telemetry::Telemetry;
 use cl_host::trust::Trust;
 use cl_kv::{Engine, KeyEncryptionKey, MemoryEngine, Sealed};
 use cl_model::envelope::{TrustedAuthority, VerifiedBundle};
-use cl_testbed::{Authority, Serving, telemetry, within};
+use cl_testbed::{Authority, FakeReceipts, Serving, telemetry, within};
 use cl_wire::bundle::v1::bundle_service_client::BundleServiceClient;
 use cl_wire::bundle::v1::revoke_bundles_request::Target;
 use cl_wire::bundle::v1::{
@@ -24,7 +24,6 @@ use cl_wire::bundle::v1::{
     RedeemBundleResponse, RevokeBundlesRequest,
 };
 use cl_wire::policy::v1::Grant;
-use cl_wire::receipt::v1::receipt_service_server::ReceiptServiceServer;
 use cl_wire::semantic::v1::semantic_proxy_service_server::SemanticProxyServiceServer;
 use ring::rand::SystemRandom;
 use serde_json::json;
@@ -35,9 +34,12 @@ use zeroize::Zeroizing;
 use crate::exchange::{
     self, DATE, Exchange, NOW_MS, PERSON, RECIPIENT, TENANT, bytes, operation, signing_key,
 };
-use crate::fakes::{FakeProxy, FakeReceipts, TestClock, item, manual};
+use crate::fakes::{FakeProxy, TestClock, item, manual};
 
 pub(crate) const ISSUER: &str = "exchange/cl-bundle-issuer";
+
+/// What the issuer writes receipts of.
+const OPERATIONS: &[&str] = &["bundle.issue", "bundle.deliver", "bundle.revoke"];
 
 pub(crate) const TIMES: Times = Times {
     retry_window_seconds: 120,
@@ -61,7 +63,7 @@ impl Peers {
         cl_testbed::subscribe("trace");
         let authority = Authority::new();
         let proxy = FakeProxy::new(clock);
-        let receipts = FakeReceipts::new();
+        let receipts = FakeReceipts::new(ISSUER, OPERATIONS);
         let proxy_server = Serving::peer(
             &authority,
             "exchange/cl-semantic-proxy",
@@ -70,17 +72,7 @@ impl Peers {
             ISSUER,
         );
         let proxy_server = proxy_server.await;
-        let receipt_server = Serving::peer(
-            &authority,
-            "exchange/cl-receipt-store",
-            Routes::new(ReceiptServiceServer::new(receipts.clone())),
-            &[
-                "/contextlayer.receipt.v1.ReceiptService/Preflight",
-                "/contextlayer.receipt.v1.ReceiptService/Append",
-            ],
-            ISSUER,
-        );
-        let receipt_server = receipt_server.await;
+        let receipt_server = receipts.serve(&authority).await;
         Self {
             authority,
             proxy,

@@ -1,13 +1,12 @@
 //! Bundles that end between their delivery receipt and their bytes.
 
-use cl_testbed::{eventually, refusal, refused};
+use cl_testbed::{Recorded, TURNS, eventually, refusal, refused};
 use cl_wire::bundle::v1::BundleState;
 use cl_wire::bundle::v1::revoke_bundles_request::Target;
 use serde_json::Value;
 use tonic::Code;
 
 use crate::exchange::{Exchange, operation};
-use crate::fakes::{Recorded, TURNS};
 use crate::kept::retention_ms;
 use crate::support::{Running, World};
 

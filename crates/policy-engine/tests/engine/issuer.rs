@@ -9,7 +9,7 @@ use cl_model::grant::VerifiedGrant;
 use cl_model::object::{ContextRequest, ProtocolObject};
 use cl_model::operation::OperationId;
 use cl_model::time::UnixTime;
-use cl_testbed::spiffe_id;
+use cl_testbed::{TURNS, spiffe_id};
 use cl_wire::bundle::v1::bundle_service_server::BundleService;
 use cl_wire::bundle::v1::revoke_bundles_request::Target;
 use cl_wire::bundle::v1::{
@@ -23,9 +23,6 @@ use tokio::sync::Semaphore;
 use tonic::{Code, Request, Response, Status};
 
 use crate::support::decision_public_key;
-
-/// More calls than any test makes at once.
-pub(crate) const TURNS: u32 = 1000;
 
 #[derive(Clone)]
 pub(crate) struct FakeIssuer {

@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use cl_testbed::{eventually, refusal, refused};
+use cl_testbed::{TURNS, eventually, refusal, refused};
 use cl_wire::policy::v1::RequestState;
 use serde_json::json;
 use tonic::{Code, Request};
 
 use crate::documents::{gated, request, submission};
-use crate::issuer::TURNS;
 use crate::support::{Running, World, decision};
 
 async fn eventually_state(running: &Running, tail: &str, state: RequestState) {

@@ -28,7 +28,6 @@ mod people_store;
 mod privacy;
 mod process;
 mod rates;
-mod receipt_store;
 mod requests;
 mod revoking;
 mod shadow;

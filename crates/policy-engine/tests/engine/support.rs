@@ -21,7 +21,7 @@ use cl_policy_engine::receipts::GrpcReceipts;
 use cl_policy_engine::signers::Signers;
 use cl_policy_engine::store::{KvStore, Store};
 use cl_policy_engine::{Deps, InvalidApp};
-use cl_testbed::{Authority, Serving, TRUST_DOMAIN, channel, telemetry, within};
+use cl_testbed::{Authority, FakeReceipts, Serving, TRUST_DOMAIN, channel, telemetry, within};
 use cl_wire::bundle::v1::bundle_service_server::BundleServiceServer;
 use cl_wire::policy::v1::approval_service_client::ApprovalServiceClient;
 use cl_wire::policy::v1::approver_admin_service_client::ApproverAdminServiceClient;
@@ -31,7 +31,6 @@ use cl_wire::policy::v1::{
     ActivateSnapshotRequest, GetRequestRequest, PutSnapshotRequest, RequestStatus,
     SubmitRequestRequest,
 };
-use cl_wire::receipt::v1::receipt_service_server::ReceiptServiceServer;
 use ring::rand::SystemRandom;
 use serde_json::Value;
 use tonic::Status;
@@ -40,7 +39,6 @@ use zeroize::Zeroizing;
 
 use crate::documents::{self, NOW_MS, TENANT};
 use crate::issuer::FakeIssuer;
-use crate::receipt_store::FakeReceipts;
 
 /// How long engines keep what has ended.
 pub(crate) const RETENTION_SECONDS: u64 = 2 * 86_400;
@@ -60,6 +58,28 @@ pub(crate) fn asked_rounds() -> Option<u32> {
 }
 
 const ENGINE: &str = "exchange/cl-policy-engine";
+
+/// What the engine writes receipts of.
+const OPERATIONS: &[&str] = &[
+    "policy.decide",
+    "policy.put_snapshot",
+    "policy.activate_snapshot",
+    "policy.replay",
+    "policy.approve",
+    "policy.refuse_approval",
+    "policy.refuse_sign_in",
+    "policy.open_enrolment",
+    "policy.enrol_credential",
+    "policy.confirm_credential",
+    "policy.revoke_credential",
+    "policy.revoke_grant",
+    "policy.set_anomaly",
+    "policy.clear_anomaly",
+    "policy.set_shadow",
+    "policy.clear_shadow",
+    "policy.delegate",
+    "policy.revoke_delegation",
+];
 
 /// A deployment: its authority, its receipt store, and what outlives a policy engine.
 pub(crate) struct World {
@@ -81,18 +101,8 @@ impl World {
         cl_testbed::subscribe(asked_rounds().map_or("trace", |_| "warn"));
         let authority = Authority::new();
         let clock = ManualClock::new(NOW_MS);
-        let receipts = FakeReceipts::default();
-        let server = Serving::peer(
-            &authority,
-            "exchange/cl-receipt-store",
-            Routes::new(ReceiptServiceServer::new(receipts.clone())),
-            &[
-                "/contextlayer.receipt.v1.ReceiptService/Preflight",
-                "/contextlayer.receipt.v1.ReceiptService/Append",
-            ],
-            ENGINE,
-        );
-        let server = server.await;
+        let receipts = FakeReceipts::new(ENGINE, OPERATIONS);
+        let server = receipts.serve(&authority).await;
         Self {
             authority,
             memory: MemoryEngine::new(),

@@ -23,7 +23,6 @@ mod owner;
 mod payloads;
 mod privacy;
 mod process;
-mod receipt_store;
 mod resolve;
 mod support;
 mod threads;

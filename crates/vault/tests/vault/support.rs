@@ -15,7 +15,7 @@ use cl_model::key::Seed;
 use cl_model::scalar::{Confidence, Name, Predicate};
 use cl_model::time::UnixTime;
 use cl_model::vocabulary::Vocabulary;
-use cl_testbed::{Authority, Serving, channel, telemetry, within};
+use cl_testbed::{Authority, FakeReceipts, Serving, channel, telemetry, within};
 use cl_vault::Deps;
 use cl_vault::core::content::{Candidate, Extractor, Found, Source, TextOrigin};
 use cl_vault::core::keys::Keys;
@@ -24,7 +24,6 @@ use cl_vault::notices::GrpcNotices;
 use cl_vault::receipts::GrpcReceipts;
 use cl_vault::store::Store;
 use cl_wire::bundle::v1::bundle_service_server::BundleServiceServer;
-use cl_wire::receipt::v1::receipt_service_server::ReceiptServiceServer;
 use cl_wire::vault::v1::capture_outcome::Result as CaptureResult;
 use cl_wire::vault::v1::capture_service_client::CaptureServiceClient;
 use cl_wire::vault::v1::memory_service_client::MemoryServiceClient;
@@ -46,7 +45,6 @@ use zeroize::Zeroizing;
 
 use crate::documents::{self, KID, NOW_MS, SUBJECT, TENANT, operation};
 use crate::issuer::FakeIssuer;
-use crate::receipt_store::FakeReceipts;
 
 /// Reads claims that the author states in so many words: `predicate confidence value`, and
 /// `until time` or `doubtful` behind it.
@@ -98,6 +96,15 @@ fn stated(words: &str) -> Option<Candidate> {
 
 const VAULT: &str = "vault/cl-vault";
 
+/// What the vault writes receipts of.
+const OPERATIONS: &[&str] = &[
+    "vault.capture",
+    "vault.resolve",
+    "vault.erase_subject",
+    "vault.erase_event",
+    "memory.propose",
+];
+
 /// A deployment: its authority, its peers, and what outlives a vault.
 pub(crate) struct World {
     pub(crate) authority: Authority,
@@ -116,19 +123,9 @@ impl World {
     pub(crate) async fn new() -> Self {
         cl_testbed::subscribe("trace");
         let authority = Authority::new();
-        let receipts = FakeReceipts::default();
+        let receipts = FakeReceipts::new(VAULT, OPERATIONS);
         let issuer = FakeIssuer::default();
-        let receipt_server = Serving::peer(
-            &authority,
-            "exchange/cl-receipt-store",
-            Routes::new(ReceiptServiceServer::new(receipts.clone())),
-            &[
-                "/contextlayer.receipt.v1.ReceiptService/Preflight",
-                "/contextlayer.receipt.v1.ReceiptService/Append",
-            ],
-            VAULT,
-        );
-        let receipt_server = receipt_server.await;
+        let receipt_server = receipts.serve(&authority).await;
         let issuer_server = Serving::peer(
             &authority,
             "exchange/cl-bundle-issuer",

@@ -5,9 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use cl_model::json::{self, Limits};
 use cl_model::{canonical, receipt, record};
-use cl_testbed::spiffe_id;
 use cl_wire::receipt::v1::append_request::Body;
-use cl_wire::receipt::v1::receipt_service_server::ReceiptService;
+use cl_wire::receipt::v1::receipt_service_server::{ReceiptService, ReceiptServiceServer};
 use cl_wire::receipt::v1::{
     AppendRequest, AppendResponse, BeginRequest, BeginResponse, CompleteRequest, CompleteResponse,
     GetReceiptRequest, GetReceiptResponse, ListOpenRequest, ListOpenResponse, ListReceiptsRequest,
@@ -16,38 +15,34 @@ use cl_wire::receipt::v1::{
 };
 use cl_wire::status::status;
 use serde_json::Value;
+use tokio::sync::Semaphore;
+use tonic::service::Routes;
 use tonic::{Code, Request, Response, Status};
 
-const OPERATIONS: [&str; 18] = [
-    "policy.decide",
-    "policy.put_snapshot",
-    "policy.activate_snapshot",
-    "policy.replay",
-    "policy.approve",
-    "policy.refuse_approval",
-    "policy.refuse_sign_in",
-    "policy.open_enrolment",
-    "policy.enrol_credential",
-    "policy.confirm_credential",
-    "policy.revoke_credential",
-    "policy.revoke_grant",
-    "policy.set_anomaly",
-    "policy.clear_anomaly",
-    "policy.set_shadow",
-    "policy.clear_shadow",
-    "policy.delegate",
-    "policy.revoke_delegation",
-];
+use crate::authority::{Authority, spiffe_id};
+use crate::serving::Serving;
 
-#[derive(Clone, Debug)]
-pub(crate) struct Recorded {
-    pub(crate) routing: Routing,
-    pub(crate) receipt: Value,
+/// More calls than any test makes at once.
+pub const TURNS: u32 = 1000;
+
+/// The receipt store of one writer.
+#[derive(Clone)]
+pub struct FakeReceipts {
+    /// The SPIFFE path of the writer.
+    writer: &'static str,
+    operations: &'static [&'static str],
+    /// An append waits here for its turn.
+    pub gate: Arc<Semaphore>,
+    state: Arc<Mutex<State>>,
 }
 
-#[derive(Clone, Default)]
-pub(crate) struct FakeReceipts {
-    state: Arc<Mutex<State>>,
+/// A receipt, and what came with it.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    /// Under which tenant and operation.
+    pub routing: Routing,
+    /// The whole receipt.
+    pub receipt: Value,
 }
 
 #[derive(Default)]
@@ -61,48 +56,104 @@ struct State {
     appends: usize,
     log: Vec<Recorded>,
     by_operation: BTreeMap<(String, String), (usize, AppendRequest)>,
+    consumed: BTreeMap<(String, String), usize>,
 }
 
 impl FakeReceipts {
+    /// One that takes receipts of these operations from a writer, and those of consumers through it.
+    pub fn new(writer: &'static str, operations: &'static [&'static str]) -> Self {
+        Self {
+            writer,
+            operations,
+            gate: Arc::new(Semaphore::new(TURNS as usize)),
+            state: Arc::default(),
+        }
+    }
+
+    /// Serves it to its writer.
+    pub async fn serve(&self, authority: &Authority) -> Serving {
+        Serving::peer(
+            authority,
+            "exchange/cl-receipt-store",
+            Routes::new(ReceiptServiceServer::new(self.clone())),
+            &[
+                "/contextlayer.receipt.v1.ReceiptService/Preflight",
+                "/contextlayer.receipt.v1.ReceiptService/Append",
+            ],
+            self.writer,
+        )
+        .await
+    }
+
     /// Nothing answers, or everything does again.
-    pub(crate) fn set_down(&self, is_down: bool) {
+    pub fn set_down(&self, is_down: bool) {
         let mut state = self.state.lock().unwrap();
         state.is_preflight_down = is_down;
         state.is_append_down = is_down;
     }
 
     /// It answers preflights, and says no.
-    pub(crate) fn set_refusing(&self, refuses: bool) {
+    pub fn set_refusing(&self, refuses: bool) {
         self.state.lock().unwrap().refuses = refuses;
     }
 
     /// Preflights are answered, appends are not.
-    pub(crate) fn set_append_down(&self, is_down: bool) {
+    pub fn set_append_down(&self, is_down: bool) {
         self.state.lock().unwrap().is_append_down = is_down;
     }
 
     /// Nothing answers appends of this operation.
-    pub(crate) fn set_down_for(&self, operation: Option<&'static str>) {
+    pub fn set_down_for(&self, operation: Option<&'static str>) {
         self.state.lock().unwrap().down_for = operation;
     }
 
     /// Appends are kept, but their answers are lost.
-    pub(crate) fn set_loses_answers(&self, loses: bool) {
+    pub fn set_loses_answers(&self, loses: bool) {
         self.state.lock().unwrap().loses_answers = loses;
     }
 
-    pub(crate) fn appends(&self) -> usize {
+    /// How often somebody has begun to append.
+    pub fn appends(&self) -> usize {
         self.state.lock().unwrap().appends
     }
 
-    pub(crate) fn log(&self) -> Vec<Recorded> {
+    /// All receipts, in the order of their appends.
+    pub fn log(&self) -> Vec<Recorded> {
         self.state.lock().unwrap().log.clone()
     }
 
-    pub(crate) fn of(&self, operation: &str) -> Vec<Recorded> {
+    /// Those of one operation.
+    pub fn of(&self, operation: &str) -> Vec<Recorded> {
         let mut log = self.log();
         log.retain(|recorded| recorded.receipt["operation"] == operation);
         log
+    }
+
+    /// The whole receipt; panics if the writer may not write it.
+    fn completed(&self, request: &AppendRequest) -> Value {
+        let routing = request.routing.as_ref().unwrap();
+        match request.body.as_ref().unwrap() {
+            Body::Members(members) => {
+                let value = json::parse(members, Limits::network(65_536)).unwrap();
+                assert_eq!(canonical::to_text(&value).as_bytes(), members);
+                let receipt = record::finalize(value, "urn:cl:receipt:").unwrap();
+                receipt::check(receipt.value()).unwrap();
+                let receipt = receipt.into_value();
+                assert_eq!(receipt["actor"], spiffe_id(self.writer));
+                assert_eq!(receipt["metadata"]["operation_id"], routing.operation_id);
+                let operation = receipt["operation"].as_str().unwrap();
+                assert!(self.operations.contains(&operation), "{operation}");
+                receipt
+            }
+            Body::ConsumerReceipt(consumers) => {
+                let value = json::parse(&consumers.receipt, Limits::network(65_536)).unwrap();
+                receipt::check(&value).unwrap();
+                assert_eq!(value["actor"], consumers.recipient);
+                let digest = value["id"].as_str().unwrap().rsplit(':').next().unwrap();
+                assert_eq!(routing.operation_id, format!("urn:cl:operation:{digest}"));
+                value
+            }
+        }
     }
 }
 
@@ -121,7 +172,8 @@ impl ReceiptService for FakeReceipts {
             return Err(down());
         }
         for operation in &request.get_ref().operations {
-            assert!(OPERATIONS.contains(&operation.as_str()), "{operation}");
+            let is_own = self.operations.contains(&operation.as_str());
+            assert!(is_own, "{operation}");
         }
         Ok(Response::new(PreflightResponse { ok: !state.refuses }))
     }
@@ -131,9 +183,10 @@ impl ReceiptService for FakeReceipts {
         request: Request<AppendRequest>,
     ) -> Result<Response<AppendResponse>, Status> {
         let request = request.into_inner();
+        self.state.lock().unwrap().appends += 1;
+        let _turn = self.gate.acquire().await.unwrap();
         let mut state = self.state.lock().unwrap();
-        state.appends += 1;
-        let is_down_for = |operation| completed(&request)["operation"] == operation;
+        let is_down_for = |operation| self.completed(&request)["operation"] == operation;
         if state.is_append_down || state.down_for.is_some_and(is_down_for) {
             return Err(down());
         }
@@ -145,9 +198,17 @@ impl ReceiptService for FakeReceipts {
                 return Err(status(Code::AlreadyExists, "OPERATION_CONFLICT", "used"));
             }
             None => {
-                let receipt = completed(&request);
+                let receipt = self.completed(&request);
+                let sequence = state.log.len() + 1;
+                if receipt["operation"] == "bundle.consume" && receipt["outcome"] == "success" {
+                    let text = |name: &str| receipt[name].as_str().unwrap().to_owned();
+                    let consumption = (text("actor"), text("bundle_ref"));
+                    if state.consumed.insert(consumption, sequence).is_some() {
+                        let code = Code::AlreadyExists;
+                        return Err(status(code, "RECEIPT_REPLAY_CONFLICT", "consumed"));
+                    }
+                }
                 state.log.push(Recorded { routing, receipt });
-                let sequence = state.log.len();
                 state.by_operation.insert(operation, (sequence, request));
                 sequence
             }
@@ -205,21 +266,4 @@ impl ReceiptService for FakeReceipts {
     ) -> Result<Response<VerifyLogResponse>, Status> {
         Err(Status::unimplemented("not for this writer"))
     }
-}
-
-/// The receipt with id and integrity; panics if the writer may not write it.
-fn completed(request: &AppendRequest) -> Value {
-    let Some(Body::Members(members)) = &request.body else {
-        panic!("no members");
-    };
-    let value = json::parse(members, Limits::network(65_536)).unwrap();
-    assert_eq!(canonical::to_text(&value).as_bytes(), members);
-    let receipt = record::finalize(value, "urn:cl:receipt:").unwrap();
-    receipt::check(receipt.value()).unwrap();
-    let routing = request.routing.as_ref().unwrap();
-    let receipt = receipt.into_value();
-    assert_eq!(receipt["actor"], spiffe_id("exchange/cl-policy-engine"));
-    assert_eq!(receipt["metadata"]["operation_id"], routing.operation_id);
-    assert!(OPERATIONS.contains(&receipt["operation"].as_str().unwrap()));
-    receipt
 }
