@@ -8,12 +8,13 @@ use cl_host::identity::SpiffeId;
 use cl_host::life::Shutdown;
 use cl_model::operation::{OperationId, TenantName};
 use cl_model::urn::ReceiptId;
+use cl_wire::unconfirmed::Unconfirmed;
 use opentelemetry::metrics::Counter;
 
 use crate::core::bundle::{Bundle, State, Times};
 use crate::core::evidence::Writer;
 use crate::error::Error;
-use crate::receipts::{NotWritten, Receipts};
+use crate::receipts::Receipts;
 use crate::store::{Change, Follow, OutboxEntry, Store, StoreError, Use, blocking};
 
 /// Time between two looks at the outbox.
@@ -117,7 +118,7 @@ impl Outbox {
 
     async fn deliver(&self, entry: OutboxEntry) -> Result<(), Error> {
         let written = self.receipts.append(&entry).await;
-        if written.as_ref().is_err_and(NotWritten::is_erased) {
+        if written.as_ref().is_err_and(Unconfirmed::is_erased) {
             // Whoever it was about was erased meanwhile: the bundle takes no further step, and ends by
             // its time.
             return Ok(blocking(&self.store, move |store| store.settle(&entry)).await?);

@@ -6,7 +6,8 @@ use cl_model::urn::ReceiptId;
 use cl_wire::receipt::v1::append_request::Body;
 use cl_wire::receipt::v1::receipt_service_client::ReceiptServiceClient;
 use cl_wire::receipt::v1::{AppendRequest, ConsumerReceipt, LogEntry, PreflightRequest, Routing};
-use tonic::{Code, Status};
+use cl_wire::unconfirmed::Unconfirmed;
+use tonic::Code;
 
 use crate::core::evidence::Operation;
 use crate::store::OutboxEntry;
@@ -20,47 +21,18 @@ use crate::store::OutboxEntry;
 #[tonic::async_trait]
 pub trait Receipts: Send + Sync {
     /// Whether the store would take a receipt of the operation now. It reserves nothing.
-    async fn preflight(&self, tenant: &TenantName, operation: Operation) -> Result<(), NotWritten>;
+    async fn preflight(&self, tenant: &TenantName, operation: Operation)
+    -> Result<(), Unconfirmed>;
 
     /// Makes a receipt of the issuer's own durable, and tells its id.
-    async fn append(&self, entry: &OutboxEntry) -> Result<ReceiptId, NotWritten>;
+    async fn append(&self, entry: &OutboxEntry) -> Result<ReceiptId, Unconfirmed>;
 
     /// Makes a receipt that a consumer made durable.
     async fn append_consumers(
         &self,
         routing: Routing,
         receipt: ConsumerReceipt,
-    ) -> Result<LogEntry, NotWritten>;
-}
-
-/// The receipt store did not confirm a receipt.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the receipt store did not confirm: {code:?}")]
-pub struct NotWritten {
-    /// How the call ended.
-    pub code: Code,
-    /// The stable code that the store gave, if any.
-    pub reason: Option<String>,
-}
-
-impl NotWritten {
-    fn without_reason(code: Code) -> Self {
-        Self { code, reason: None }
-    }
-
-    /// Whether the receipt was written, and erased since.
-    pub fn is_erased(&self) -> bool {
-        self.code == Code::NotFound && self.reason.as_deref() == Some("RECEIPT_ERASED")
-    }
-}
-
-impl From<Status> for NotWritten {
-    fn from(status: Status) -> Self {
-        Self {
-            code: status.code(),
-            reason: cl_wire::status::reason(&status),
-        }
-    }
+    ) -> Result<LogEntry, Unconfirmed>;
 }
 
 /// The receipt store over gRPC.
@@ -77,7 +49,7 @@ impl GrpcReceipts {
         }
     }
 
-    async fn append_body(&self, routing: Routing, body: Body) -> Result<LogEntry, NotWritten> {
+    async fn append_body(&self, routing: Routing, body: Body) -> Result<LogEntry, Unconfirmed> {
         let request = AppendRequest {
             routing: Some(routing),
             body: Some(body),
@@ -85,13 +57,17 @@ impl GrpcReceipts {
         let answer = self.client.clone().append(request).await?.into_inner();
         answer
             .entry
-            .ok_or(NotWritten::without_reason(Code::DataLoss))
+            .ok_or(Unconfirmed::without_reason(Code::DataLoss))
     }
 }
 
 #[tonic::async_trait]
 impl Receipts for GrpcReceipts {
-    async fn preflight(&self, tenant: &TenantName, operation: Operation) -> Result<(), NotWritten> {
+    async fn preflight(
+        &self,
+        tenant: &TenantName,
+        operation: Operation,
+    ) -> Result<(), Unconfirmed> {
         let request = PreflightRequest {
             tenant: tenant.as_str().to_owned(),
             operations: vec![operation.as_str().to_owned()],
@@ -100,10 +76,10 @@ impl Receipts for GrpcReceipts {
         if answer.into_inner().ok {
             return Ok(());
         }
-        Err(NotWritten::without_reason(Code::Unavailable))
+        Err(Unconfirmed::without_reason(Code::Unavailable))
     }
 
-    async fn append(&self, entry: &OutboxEntry) -> Result<ReceiptId, NotWritten> {
+    async fn append(&self, entry: &OutboxEntry) -> Result<ReceiptId, Unconfirmed> {
         let routing = Routing {
             tenant: entry.tenant.as_str().to_owned(),
             operation_id: entry.operation_id.as_str().to_owned(),
@@ -111,14 +87,14 @@ impl Receipts for GrpcReceipts {
         };
         let body = Body::Members(entry.members.clone());
         let written = self.append_body(routing, body).await?;
-        ReceiptId::parse(&written.receipt_ref).ok_or(NotWritten::without_reason(Code::DataLoss))
+        ReceiptId::parse(&written.receipt_ref).ok_or(Unconfirmed::without_reason(Code::DataLoss))
     }
 
     async fn append_consumers(
         &self,
         routing: Routing,
         receipt: ConsumerReceipt,
-    ) -> Result<LogEntry, NotWritten> {
+    ) -> Result<LogEntry, Unconfirmed> {
         let body = Body::ConsumerReceipt(receipt);
         self.append_body(routing, body).await
     }

@@ -5,7 +5,8 @@ use cl_model::time::UnixTime;
 use cl_wire::receipt::v1::receipt_service_client::ReceiptServiceClient;
 use cl_wire::receipt::v1::{self as wire, BeginRequest, CompleteRequest, ListOpenRequest};
 use cl_wire::time;
-use tonic::{Code, Status};
+use cl_wire::unconfirmed::Unconfirmed;
+use tonic::Code;
 
 use crate::core::evidence::Routing;
 
@@ -25,32 +26,13 @@ pub trait Receipts: Send + Sync {
         routing: &Routing,
         members: Vec<u8>,
         deadline: UnixTime,
-    ) -> Result<(), NotWritten>;
+    ) -> Result<(), Unconfirmed>;
 
     /// Makes the receipt of a begun projection durable.
-    async fn complete(&self, routing: wire::Routing, members: Vec<u8>) -> Result<(), NotWritten>;
+    async fn complete(&self, routing: wire::Routing, members: Vec<u8>) -> Result<(), Unconfirmed>;
 
     /// Own intents that are not settled, earliest deadline first.
-    async fn open(&self) -> Result<Vec<wire::Intent>, NotWritten>;
-}
-
-/// The receipt store did not confirm.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the receipt store did not confirm: {code:?}")]
-pub struct NotWritten {
-    /// How the call ended.
-    pub code: Code,
-    /// The stable code that the store gave, if any.
-    pub reason: Option<String>,
-}
-
-impl From<Status> for NotWritten {
-    fn from(status: Status) -> Self {
-        Self {
-            code: status.code(),
-            reason: cl_wire::status::reason(&status),
-        }
-    }
+    async fn open(&self) -> Result<Vec<wire::Intent>, Unconfirmed>;
 }
 
 impl From<&Routing> for wire::Routing {
@@ -85,7 +67,7 @@ impl Receipts for GrpcReceipts {
         routing: &Routing,
         members: Vec<u8>,
         deadline: UnixTime,
-    ) -> Result<(), NotWritten> {
+    ) -> Result<(), Unconfirmed> {
         let request = BeginRequest {
             routing: Some(routing.into()),
             deadline: Some(time::to_message(deadline)),
@@ -95,7 +77,7 @@ impl Receipts for GrpcReceipts {
         Ok(())
     }
 
-    async fn complete(&self, routing: wire::Routing, members: Vec<u8>) -> Result<(), NotWritten> {
+    async fn complete(&self, routing: wire::Routing, members: Vec<u8>) -> Result<(), Unconfirmed> {
         let request = CompleteRequest {
             routing: Some(routing),
             members,
@@ -104,13 +86,10 @@ impl Receipts for GrpcReceipts {
         if answer.into_inner().entry.is_some() {
             return Ok(());
         }
-        Err(NotWritten {
-            code: Code::DataLoss,
-            reason: None,
-        })
+        Err(Unconfirmed::without_reason(Code::DataLoss))
     }
 
-    async fn open(&self) -> Result<Vec<wire::Intent>, NotWritten> {
+    async fn open(&self) -> Result<Vec<wire::Intent>, Unconfirmed> {
         let request = ListOpenRequest {
             page_size: PAGE,
             page_token: String::new(),

@@ -8,9 +8,10 @@ use cl_host::life::Shutdown;
 use cl_model::time::UnixTime;
 use cl_wire::receipt::v1::Intent;
 use cl_wire::time;
+use cl_wire::unconfirmed::Unconfirmed;
 
 use crate::core::evidence::abandoned;
-use crate::receipts::{NotWritten, Receipts};
+use crate::receipts::Receipts;
 
 /// Time between two looks.
 const PAUSE: Duration = Duration::from_secs(10);
@@ -33,7 +34,7 @@ pub(crate) async fn run(receipts: Arc<dyn Receipts>, clock: Arc<dyn Clock>, shut
     }
 }
 
-async fn settle(receipts: &dyn Receipts, now: UnixTime) -> Result<(), NotWritten> {
+async fn settle(receipts: &dyn Receipts, now: UnixTime) -> Result<(), Unconfirmed> {
     for intent in receipts.open().await? {
         if !is_abandoned(&intent, now) {
             continue;

@@ -4,9 +4,9 @@ use cl_host::client::PeerChannel;
 use cl_wire::bundle::v1::RevokeBundlesRequest;
 use cl_wire::bundle::v1::bundle_service_client::BundleServiceClient;
 use cl_wire::bundle::v1::revoke_bundles_request::Target as WireTarget;
+use cl_wire::unconfirmed::Unconfirmed;
 use tonic::Code;
 
-use crate::receipts::NotTaken;
 use crate::store::{Notice, Party, Target};
 
 /// The port to those who act on a deletion.
@@ -19,7 +19,7 @@ pub trait Notices: Send + Sync {
     fn reaches(&self, party: Party) -> bool;
 
     /// Delivers a notice to its party, which has acted on it when this returns `Ok`.
-    async fn deliver(&self, notice: &Notice) -> Result<(), NotTaken>;
+    async fn deliver(&self, notice: &Notice) -> Result<(), Unconfirmed>;
 }
 
 /// The parties that exist, over gRPC.
@@ -46,13 +46,10 @@ impl Notices for GrpcNotices {
         }
     }
 
-    async fn deliver(&self, notice: &Notice) -> Result<(), NotTaken> {
+    async fn deliver(&self, notice: &Notice) -> Result<(), Unconfirmed> {
         let (Some(client), Some(target)) = (&self.bundle_issuer, wire_target(&notice.target))
         else {
-            return Err(NotTaken {
-                code: Code::Unimplemented,
-                reason: None,
-            });
+            return Err(Unconfirmed::without_reason(Code::Unimplemented));
         };
         let request = RevokeBundlesRequest {
             tenant: notice.tenant.as_str().to_owned(),

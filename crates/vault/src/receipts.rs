@@ -5,7 +5,8 @@ use cl_model::operation::TenantName;
 use cl_wire::receipt::v1::append_request::Body;
 use cl_wire::receipt::v1::receipt_service_client::ReceiptServiceClient;
 use cl_wire::receipt::v1::{AppendRequest, PreflightRequest, Routing};
-use tonic::{Code, Status};
+use cl_wire::unconfirmed::Unconfirmed;
+use tonic::Code;
 
 use crate::core::evidence::Operation;
 use crate::store::OutboxEntry;
@@ -19,36 +20,11 @@ use crate::store::OutboxEntry;
 #[tonic::async_trait]
 pub trait Receipts: Send + Sync {
     /// Whether the store would take a receipt of the operation now. It reserves nothing.
-    async fn preflight(&self, tenant: &TenantName, operation: Operation) -> Result<(), NotTaken>;
+    async fn preflight(&self, tenant: &TenantName, operation: Operation)
+    -> Result<(), Unconfirmed>;
 
     /// Makes a receipt durable.
-    async fn append(&self, entry: &OutboxEntry) -> Result<(), NotTaken>;
-}
-
-/// A peer did not confirm what it was told.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the peer did not confirm: {code:?}")]
-pub struct NotTaken {
-    /// How the call ended.
-    pub code: Code,
-    /// The stable code that the peer gave, if any.
-    pub reason: Option<String>,
-}
-
-impl NotTaken {
-    /// Whether the receipt was written, and erased since: there is nothing left to do.
-    pub fn is_erased(&self) -> bool {
-        self.code == Code::NotFound && self.reason.as_deref() == Some("RECEIPT_ERASED")
-    }
-}
-
-impl From<Status> for NotTaken {
-    fn from(status: Status) -> Self {
-        Self {
-            code: status.code(),
-            reason: cl_wire::status::reason(&status),
-        }
-    }
+    async fn append(&self, entry: &OutboxEntry) -> Result<(), Unconfirmed>;
 }
 
 /// The receipt store over gRPC.
@@ -68,7 +44,11 @@ impl GrpcReceipts {
 
 #[tonic::async_trait]
 impl Receipts for GrpcReceipts {
-    async fn preflight(&self, tenant: &TenantName, operation: Operation) -> Result<(), NotTaken> {
+    async fn preflight(
+        &self,
+        tenant: &TenantName,
+        operation: Operation,
+    ) -> Result<(), Unconfirmed> {
         let request = PreflightRequest {
             tenant: tenant.as_str().to_owned(),
             operations: vec![operation.as_str().to_owned()],
@@ -77,13 +57,10 @@ impl Receipts for GrpcReceipts {
         if answer.into_inner().ok {
             return Ok(());
         }
-        Err(NotTaken {
-            code: Code::Unavailable,
-            reason: None,
-        })
+        Err(Unconfirmed::without_reason(Code::Unavailable))
     }
 
-    async fn append(&self, entry: &OutboxEntry) -> Result<(), NotTaken> {
+    async fn append(&self, entry: &OutboxEntry) -> Result<(), Unconfirmed> {
         let request = AppendRequest {
             routing: Some(Routing {
                 tenant: entry.tenant.as_str().to_owned(),
@@ -96,9 +73,6 @@ impl Receipts for GrpcReceipts {
         if answer.into_inner().entry.is_some() {
             return Ok(());
         }
-        Err(NotTaken {
-            code: Code::DataLoss,
-            reason: None,
-        })
+        Err(Unconfirmed::without_reason(Code::DataLoss))
     }
 }

@@ -12,6 +12,7 @@ pub mod field_path;
 pub mod grant;
 pub mod status;
 pub mod time;
+pub mod unconfirmed;
 
 /// Declares version 1 of a package from its generated file.
 macro_rules! package_v1 {

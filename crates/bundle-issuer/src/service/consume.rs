@@ -6,12 +6,12 @@ use cl_model::receipt::BUNDLE_CONSUME;
 use cl_model::refusal::Code as RefusalCode;
 use cl_model::urn::ReceiptId;
 use cl_wire::receipt::v1::{ConsumerReceipt, LogEntry, Routing};
+use cl_wire::unconfirmed::Unconfirmed;
 use tonic::Code;
 
 use super::{ATTEMPTS, BundleIssuer, BundleKey};
 use crate::core::bundle::{Bundle, State};
 use crate::error::Error;
-use crate::receipts::NotWritten;
 use crate::store::{Change, StoreError, blocking};
 
 /// A call with a recipient's receipt.
@@ -103,7 +103,7 @@ fn is_within_contract(receipt: &Receipt, bundle: &Bundle) -> bool {
         && bundle.operations.contains(&receipt.operation)
 }
 
-fn refusal(refused: &NotWritten) -> Error {
+fn refusal(refused: &Unconfirmed) -> Error {
     let reason = refused.reason.as_deref().unwrap_or_default();
     tracing::warn!(code = ?refused.code, reason, "consumer's receipt not confirmed");
     if refused.code == Code::AlreadyExists && reason == "RECEIPT_REPLAY_CONFLICT" {
