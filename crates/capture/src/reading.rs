@@ -1,6 +1,7 @@
 //! The reading half of a run: messages become items, ahead of the sending by so many bytes.
 
-use std::path::PathBuf;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cl_host::clock::Clock;
@@ -25,6 +26,9 @@ const MAX_INLINE_BYTES: usize = 1024 * 1024;
 
 /// The largest payload that the vault takes.
 const MAX_PAYLOAD_BYTES: u64 = 268_435_456;
+
+/// The code of an item that its reader broke on.
+const READER_FAILED: &str = "READER_FAILED";
 
 /// The most items that are read ahead.
 const READ_AHEAD: usize = 16;
@@ -112,11 +116,21 @@ pub(crate) fn prepare(
     put: &mut dyn FnMut(Prepared) -> bool,
 ) -> bool {
     match step {
-        Step::Message(found) => put(message(*found, job, clock)),
+        Step::Message(found) => {
+            let place = (found.path.clone(), found.raw.start);
+            put(guarded(&place.0, place.1, || message(*found, job, clock)))
+        }
         Step::Calendar(file) => calendar(&file, job, clock, put),
         Step::CalendarTooLarge(path) => put(refused("CALENDAR_TOO_LARGE", path, 0)),
         Step::Unreadable(path) => put(refused("FILE_UNREADABLE", path, 0)),
     }
+}
+
+/// Reads an item; a defect of the reader costs the item, and not the run.
+fn guarded(path: &Path, start: u64, read: impl FnOnce() -> Prepared) -> Prepared {
+    // What is read is dropped whole with its reader.
+    catch_unwind(AssertUnwindSafe(read))
+        .unwrap_or_else(|_| refused(READER_FAILED, path.to_owned(), start))
 }
 
 fn refused(code: &str, path: PathBuf, start: u64) -> Prepared {
@@ -140,12 +154,16 @@ fn calendar(
     clock: &dyn Clock,
     put: &mut dyn FnMut(Prepared) -> bool,
 ) -> bool {
-    let cuts = match calendar::objects(&file.bytes) {
-        Ok(cuts) => cuts,
-        Err(refusal) => return put(refused(refusal.code(), file.path.clone(), 0)),
+    let cuts = match catch_unwind(|| calendar::objects(&file.bytes)) {
+        Ok(Ok(cuts)) => cuts,
+        Ok(Err(refusal)) => return put(refused(refusal.code(), file.path.clone(), 0)),
+        Err(_) => return put(refused(READER_FAILED, file.path.clone(), 0)),
     };
-    cuts.into_iter()
-        .all(|cut| put(calendar_object(cut, file, job, clock)))
+    cuts.into_iter().all(|cut| {
+        let start = cut.start as u64;
+        let read = || calendar_object(cut, file, job, clock);
+        put(guarded(&file.path, start, read))
+    })
 }
 
 fn calendar_object(
@@ -302,6 +320,19 @@ mod tests {
             self.read.fetch_add(length, Ordering::SeqCst);
             Ok(length)
         }
+    }
+
+    #[test]
+    fn a_reader_that_breaks_costs_its_item_and_not_the_run() {
+        let read = guarded(Path::new("a.eml"), 7, || panic!("a private word"));
+        let Prepared::Refused(refused) = read else {
+            panic!("read");
+        };
+        assert_eq!(refused.code, READER_FAILED);
+        assert_eq!(
+            (refused.path.as_path(), refused.start),
+            (Path::new("a.eml"), 7)
+        );
     }
 
     fn job() -> Job {

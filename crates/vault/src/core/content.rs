@@ -1,5 +1,7 @@
 //! What a captured item says, and the port to the code that reads claims out of it.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use cl_model::digest::Digest;
 use cl_model::object::SourceEvent;
 use cl_model::scalar::{Confidence, Name, Predicate};
@@ -17,6 +19,9 @@ pub const MAX_WORDS_BYTES: usize = 400;
 
 /// The mark of an item whose content nothing was read from.
 pub const NOT_EXTRACTED: &str = "not_extracted";
+
+/// The mark of an item that the extractor broke on.
+pub const EXTRACTION_FAILED: &str = "extraction.failed";
 
 /// The mark of an item with a candidate that the vocabulary does not admit.
 pub const CANDIDATE_REFUSED: &str = "candidate.refused";
@@ -196,14 +201,23 @@ pub struct Extracted {
     pub marks: Vec<Name>,
 }
 
-/// Runs an extractor on one item and checks what it found.
+/// Runs an extractor on one item and checks what it found. A defect of the extractor costs what it
+/// would have found, and neither the event nor its batch.
 pub fn extract(
     extractor: &dyn Extractor,
     vocabulary: &Vocabulary,
     source: &Source<'_>,
 ) -> Extracted {
     let mail = source.mail;
-    let mut found = extractor.extract(source);
+    // Nothing of it is looked at once it is broken.
+    let mut found =
+        catch_unwind(AssertUnwindSafe(|| extractor.extract(source))).unwrap_or_else(|_| Found {
+            candidates: Vec::new(),
+            marks: [EXTRACTION_FAILED, NOT_EXTRACTED]
+                .into_iter()
+                .filter_map(Name::new)
+                .collect(),
+        });
     let from = mail.from.as_ref().map(|from| from.address.as_str());
     let of_meetings = meeting::candidates(&mail.meetings, Carrier::Message(from));
     found.candidates.extend(of_meetings.candidates);

@@ -12,7 +12,7 @@ use tonic::Code;
 use crate::documents::{
     AMOUNT, DATE, PERSON, batch, bytes, event_without_id, finalized, item, operation,
 };
-use crate::support::{World, document};
+use crate::support::{BROKEN, World, document};
 
 const LINE: &str = r#"requested_delivery_date 0.6 "2030-02-01""#;
 
@@ -167,6 +167,24 @@ async fn only_what_the_vocabulary_admits_becomes_a_claim() {
     assert_eq!(marks[0], ["not_extracted"]);
     assert_eq!(marks[1], ["charset.unknown"]);
     assert_eq!(marks[2], ["candidate.refused"]);
+}
+
+#[tokio::test]
+async fn an_extractor_that_breaks_costs_its_claims_and_nothing_else() {
+    let world = World::new().await;
+    let running = world.start().await;
+    let items = vec![
+        item("m1", "Launch", &[LINE]),
+        item("m2", "Launch", &[LINE, BROKEN]),
+    ];
+    let events = running.take(items, 1).await;
+    let claims = running.claim_documents().await;
+    assert_eq!(claims.len(), 1);
+    assert_eq!(claims[0]["provenance_refs"], json!([events[0]]));
+    let listed = running.events().await;
+    let broken = listed.iter().find(|it| it.claims == 0).unwrap();
+    assert_eq!(document(&broken.event)["id"], *events[1]);
+    assert_eq!(broken.marks, ["extraction.failed", "not_extracted"]);
 }
 
 #[tokio::test]

@@ -46,8 +46,11 @@ use zeroize::Zeroizing;
 use crate::documents::{self, KID, NOW_MS, SUBJECT, TENANT, operation};
 use crate::issuer::FakeIssuer;
 
+/// A line that the extractor of these tests breaks on.
+pub(crate) const BROKEN: &str = "break on these private words";
+
 /// Reads claims that the author states in so many words: `predicate confidence value`, and
-/// `until time` or `doubtful` behind it.
+/// `until time` or `doubtful` behind it. It breaks on a line that says so.
 struct LineExtractor;
 
 impl Extractor for LineExtractor {
@@ -55,6 +58,7 @@ impl Extractor for LineExtractor {
         let parts = source.mail.text.iter();
         let own = parts.filter(|part| part.origin == TextOrigin::Author);
         let lines = own.flat_map(|part| part.text.lines());
+        assert!(lines.clone().all(|line| line != BROKEN), "{BROKEN}");
         Found {
             candidates: lines.filter_map(stated).collect(),
             marks: Vec::new(),
