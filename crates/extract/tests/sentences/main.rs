@@ -3,14 +3,16 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod amounts;
+mod commitments;
 mod dates;
 mod deadlines;
 mod doubts;
+mod meetings;
 mod qualified;
 mod relative;
 mod requests;
 
-use cl_extract::{Extraction, Mailbox, Message, Origin, TextPart, extract, mark};
+use cl_extract::{Extraction, Mailbox, Message, Origin, TextPart, extract};
 use cl_model::time::UnixTime;
 
 /// A sentence; the days asked for; the amounts due; whether its author asks for something; a mark
@@ -104,4 +106,26 @@ pub(crate) fn check(rows: &[Row]) {
         rows.len(),
         wrong.join("\n")
     );
+}
+
+/// A sentence; the values of some predicates in the order of the text; a mark that must be there (none
+/// where it is empty).
+pub(crate) type ValueRow = (&'static str, &'static [&'static str], &'static str);
+
+/// Every row has these values of these predicates, and no others of them.
+pub(crate) fn check_values(predicates: &[&str], rows: &[ValueRow]) {
+    let mut wrong = Vec::new();
+    for (text, expected, expected_mark) in rows {
+        let found = extract(&message(text));
+        let all = found.candidates.iter();
+        let values: Vec<&str> = all
+            .filter(|it| predicates.contains(&it.predicate))
+            .map(|it| it.value.as_str().unwrap())
+            .collect();
+        let is_marked = expected_mark.is_empty() || has_mark(&found, expected_mark);
+        if values != *expected || !is_marked {
+            wrong.push(format!("{text}\n   {values:?} {:?}", found.marks));
+        }
+    }
+    assert!(wrong.is_empty(), "{}\n{}", wrong.len(), wrong.join("\n"));
 }

@@ -318,6 +318,41 @@ const QUALIFIED: &[Row] = &[
         true,
         "amount.not_due",
     ),
+    (
+        "Please reply by Friday, or by Monday at the latest.",
+        &[],
+        &[],
+        true,
+        "date.range",
+    ),
+    (
+        "Please reply by Friday or at the latest Monday.",
+        &[],
+        &[],
+        true,
+        "date.range",
+    ),
+    (
+        "Please reply by Thursday, Friday at the latest.",
+        &["2026-10-30"],
+        &[],
+        true,
+        "not_extracted",
+    ),
+    (
+        "Please reply by Friday (extended to Monday).",
+        &[],
+        &[],
+        true,
+        "statement.corrected",
+    ),
+    (
+        "Please send the plan by Friday and the budget by Monday.",
+        &["2026-10-30", "2026-11-02"],
+        &[],
+        true,
+        "",
+    ),
 ];
 
 #[test]
