@@ -1,7 +1,7 @@
 //! The text of an HTML part that a reader would see.
 //!
 //! No browser: what style sheets do to an element is known only as far as `style` attributes, a
-//! few attributes, and rules for single classes say. Whoever wants to hide text from this reader
+//! few attributes, and rules for single classes, ids and elements say. Whoever wants to hide text from this reader
 //! can; so what it yields is as untrusted as any text, and what it knows to be hidden is left out
 //! and marked.
 
@@ -9,17 +9,27 @@ mod declaration;
 mod entity;
 mod style;
 
-use std::collections::HashSet;
-
+use self::declaration::is_white;
 use self::entity::decode_entities;
-use self::style::{Style, sheets};
+use self::style::{Hidden, Style, sheets};
 
 /// Elements deeper than this are read as if they stood at this depth.
 const MAX_DEPTH: usize = 256;
 
 /// Elements that browsers do not draw, and words that their author has struck out.
 const UNSEEN: &[&str] = &[
-    "canvas", "datalist", "del", "iframe", "meter", "noembed", "noframes", "progress", "rp", "s",
+    "annotation",
+    "annotation-xml",
+    "canvas",
+    "datalist",
+    "del",
+    "iframe",
+    "meter",
+    "noembed",
+    "noframes",
+    "progress",
+    "rp",
+    "s",
     "strike",
 ];
 
@@ -55,7 +65,7 @@ pub(super) struct Visible {
 /// Reads an HTML document.
 pub(super) fn visible(html: &str) -> Visible {
     let sheets = sheets(html);
-    let mut writer = Writer::new(sheets.hidden_classes);
+    let mut writer = Writer::new(sheets.hidden);
     let mut rest = html;
     while let Some(at) = rest.find('<') {
         writer.text(&rest[..at]);
@@ -79,13 +89,33 @@ struct Element {
     name: String,
     is_hidden: bool,
     is_quote: bool,
-    is_dark: bool,
+    /// Its text is too small to see.
+    is_tiny: bool,
+    /// The colours of its text and of what is behind it, in one form; empty: those of a page.
+    color: String,
+    background: String,
+}
+
+impl Element {
+    /// Nobody sees its text, but perhaps that of an element in it.
+    fn is_unseen(&self) -> bool {
+        self.is_hidden || self.is_tiny || self.is_colorless()
+    }
+
+    /// Its text has the colour of what is behind it.
+    fn is_colorless(&self) -> bool {
+        let is_light = |color: &str| color.is_empty() || is_white(color);
+        match self.color.as_str() {
+            "" => false,
+            color => color == self.background || (is_white(color) && is_light(&self.background)),
+        }
+    }
 }
 
 struct Writer {
     out: String,
     open: Vec<Element>,
-    hidden_classes: HashSet<String>,
+    hidden: Hidden,
     has_hidden: bool,
     wants_space: bool,
     wants_line: bool,
@@ -98,11 +128,11 @@ struct Writer {
 }
 
 impl Writer {
-    fn new(hidden_classes: HashSet<String>) -> Self {
+    fn new(hidden: Hidden) -> Self {
         Self {
             out: String::new(),
             open: Vec::new(),
-            hidden_classes,
+            hidden,
             has_hidden: false,
             wants_space: false,
             wants_line: false,
@@ -162,18 +192,19 @@ impl Writer {
         }
         let style = Style::of(attributes);
         let parent = self.open.last();
-        let is_dark = style
-            .background
-            .map_or(parent.is_some_and(|it| it.is_dark), |it| !it);
-        let by_class = style
-            .classes
-            .iter()
-            .any(|it| self.hidden_classes.contains(it));
-        let is_white_on_white = style.is_white_text && !is_dark;
+        let inherited = |own: &str, of: fn(&Element) -> &String| match parent {
+            Some(parent) if own.is_empty() => of(parent).clone(),
+            Some(_) | None => own.to_owned(),
+        };
+        let color = inherited(&style.color, |it| &it.color);
+        let background = inherited(&style.background, |it| &it.background);
+        let is_tiny = style
+            .is_tiny
+            .unwrap_or_else(|| parent.is_some_and(|it| it.is_tiny));
         let is_hidden = parent.is_some_and(|it| it.is_hidden)
             || style.is_hidden
-            || by_class
-            || is_white_on_white
+            || self.hidden.matches(&name, &style)
+            || (name == "dialog" && !style.is_open)
             || ["head", "select", "svg", "object", "audio", "video"].contains(&name.as_str())
             || UNSEEN.contains(&name.as_str());
         self.is_rest_quoted |= QUOTING_IDS.contains(&style.id.as_str());
@@ -189,7 +220,9 @@ impl Writer {
                 name,
                 is_hidden,
                 is_quote,
-                is_dark,
+                is_tiny,
+                color,
+                background,
             });
         }
     }
@@ -231,6 +264,18 @@ impl Writer {
             "dd",
             "center",
             "body",
+            "details",
+            "summary",
+            "main",
+            "nav",
+            "aside",
+            "figure",
+            "figcaption",
+            "address",
+            "form",
+            "fieldset",
+            "legend",
+            "caption",
         ];
         if BLOCKS.contains(&name) {
             self.wants_line = true;
@@ -255,7 +300,7 @@ impl Writer {
         let (is_hidden, is_quote) = self
             .open
             .last()
-            .map_or((false, false), |it| (it.is_hidden, it.is_quote));
+            .map_or((false, false), |it| (it.is_unseen(), it.is_quote));
         let is_quote = is_quote || self.is_rest_quoted;
         let is_raised = self.open.last().is_some_and(|it| it.name == "sup");
         if is_hidden {

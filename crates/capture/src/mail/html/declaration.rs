@@ -46,7 +46,32 @@ pub(super) fn declarations(style: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// Whether declarations hide an element.
+/// Whether declarations leave text that is too small to see; none where the text is as large as that
+/// around it, or as a share of that.
+pub(super) fn has_tiny_text(style: &str) -> Option<bool> {
+    let is_absolute = |value: &str| {
+        let is_share = value.ends_with("em") && !value.ends_with("rem") || value.ends_with('%');
+        !is_share && value != "inherit"
+    };
+    declarations(style)
+        .filter_map(|(property, value)| match property {
+            "font-size" => Some(value),
+            "font" => value
+                .split_whitespace()
+                .filter_map(|word| word.split('/').next())
+                .find(|word| word.starts_with(|it: char| it.is_ascii_digit()) && !is_weight(word)),
+            _ => None,
+        })
+        .filter_map(|value| (is_tiny(value) || is_absolute(value)).then(|| is_tiny(value)))
+        .last()
+}
+
+/// "font: 400 12px/1.5 a": a number without a unit is no size, but for 0.
+fn is_weight(word: &str) -> bool {
+    word != "0" && word.bytes().all(|it| it.is_ascii_digit())
+}
+
+/// Whether declarations hide an element with all that is in it.
 pub(super) fn hides(style: &str) -> bool {
     let mut is_small = false;
     let mut cuts = false;
@@ -68,12 +93,8 @@ pub(super) fn hides(style: &str) -> bool {
                 .any(|it| value.replace(", ", ",").starts_with(it)),
             "visibility" => value == "hidden" || value == "collapse",
             "opacity" => is_transparent_share(value),
-            "font-size" => is_tiny(value),
-            "font" => value
-                .split_whitespace()
-                .filter_map(|word| word.split('/').next())
-                .any(|word| word.starts_with(|it: char| it.is_ascii_digit()) && is_tiny(word)),
             "mso-hide" => value == "all",
+            "text-decoration" | "text-decoration-line" => value.contains("line-through"),
             "text-indent" | "left" | "top" | "right" | "bottom" | "margin-left" | "margin-top"
             | "margin" | "translate" | "inset" => is_far(value),
             "color" | "-webkit-text-fill-color" => is_transparent(value),
