@@ -230,13 +230,26 @@ fn goes_on(tokens: &[Token], end: usize, is_behind_currency: bool) -> bool {
         && next.kind == Kind::Number
         && next.text.contains(':')
         && tokens[end - 1].text.len() <= 3;
+    // "200-ish"
+    let is_about = next.is_sign("-")
+        && next.is_glued
+        && tokens
+            .get(end + 1)
+            .is_some_and(|it| it.is_glued && it.is_one_of(&["ish", "odd", "something", "plus"]));
+    // "EUR 5 00", "EUR 5 00 by"
+    let is_torn = is_behind_currency
+        && next.kind == Kind::Number
+        && !next.is_glued
+        && (2..=3).contains(&next.text.len())
+        && (next.text.bytes().all(|it| it == b'0')
+            || !tokens.get(end + 1).is_some_and(|it| it.kind == Kind::Word));
     let is_strange = next.kind == Kind::Sign
         && next.is_glued
         && !PLAIN.contains(&next.text.as_str())
         && tokens
             .get(end + 1)
             .is_some_and(|it| it.is_glued && it.kind == Kind::Number || !it.text.is_ascii());
-    is_split || is_strange || next.is_one_of(SCALES)
+    is_split || is_about || is_torn || is_strange || next.is_one_of(SCALES)
 }
 
 /// Whether a noun stands before the number that may be its own: "invoice 12", "item no. 1".

@@ -19,6 +19,24 @@ use crate::token::{Kind, Token, stands};
 /// How far around a word its meaning is looked for.
 const NEAR: usize = 8;
 
+/// What comes to the owner by itself, so that "expected by" is no deadline.
+const COMING: &[&str] = &[
+    "delivery",
+    "arrival",
+    "parcel",
+    "package",
+    "order",
+    "shipment",
+    "goods",
+    "results",
+    "release",
+    "train",
+    "flight",
+    "rain",
+    "snow",
+    "completion",
+];
+
 /// Phrases by which a sentence states that something has a day by which it is wanted.
 pub(crate) fn deadlines(tokens: &[Token]) -> Vec<usize> {
     (0..tokens.len())
@@ -40,9 +58,14 @@ pub(crate) fn deadlines(tokens: &[Token]) -> Vec<usize> {
                 }
                 "closing" => after.first().is_some_and(|it| it.is_word("date")),
                 "needs" | "has" | "have" | "need" => stands(after, &["to", "be"]),
-                "needed" | "required" | "expected" | "wanted" => after
-                    .first()
-                    .is_some_and(|it| it.is_one_of(&["by", "on", "no", "before"])),
+                "needed" | "required" | "expected" | "wanted" => {
+                    let is_forecast = token.text == "expected"
+                        && tokens[..*at].iter().any(|it| it.is_one_of(COMING));
+                    let is_led = after
+                        .first()
+                        .is_some_and(|it| it.is_one_of(&["by", "on", "no", "before"]));
+                    is_led && !is_forecast
+                }
                 "until" | "till" => at
                     .checked_sub(1)
                     .is_some_and(|it| tokens[it].is_one_of(&["have", "has"])),
@@ -78,7 +101,14 @@ fn is_of_others(tokens: &[Token], cue: usize) -> bool {
         it.is_one_of(&["my", "his", "her", "their"])
             || (it.kind == Kind::Word && it.text.ends_with("'s") && !it.is_one_of(NO_OWNERS))
     });
-    is_pronoun || is_owned
+    // "the deadline for Tom is", "for her": not "the deadline for applications".
+    let behind = &tokens[cue + 1..];
+    let is_for_one = behind.first().is_some_and(|it| it.is_word("for"))
+        && behind.get(1).is_some_and(|it| {
+            let is_name = it.is_capital && behind.get(2).is_some_and(|it| it.is_word("is"));
+            is_name || it.is_one_of(&["him", "her", "them", "me", "us"])
+        });
+    is_pronoun || is_owned || is_for_one
 }
 
 /// Whether a line introduces what is to be done: "Still missing from you:", "To do:".
@@ -98,6 +128,28 @@ pub(crate) fn introduces_tasks(tokens: &[Token]) -> bool {
         || PHRASES
             .iter()
             .any(|it| crate::token::find(tokens, it, 0).is_some())
+}
+
+/// Whether a line introduces the words of somebody else: "Tom wrote:", "The client says:", "His answer:".
+pub(crate) fn introduces_words_of_others(tokens: &[Token]) -> bool {
+    const VERBS: &[&str] = &[
+        "wrote", "writes", "said", "says", "replied", "replies", "answered", "answers", "asked",
+        "asks", "texted", "emailed", "quote", "told",
+    ];
+    const WORDS: &[&str] = &[
+        "mail", "email", "message", "letter", "answer", "reply", "words", "note",
+    ];
+    let last_verb = tokens.iter().rposition(|it| it.is_one_of(VERBS));
+    let by_author = last_verb
+        .and_then(|at| at.checked_sub(1))
+        .is_some_and(|at| tokens[at].is_one_of(&["i", "we", "i've", "we've"]));
+    let is_said = last_verb.is_some_and(|at| tokens.len() - at <= 6) && !by_author;
+    let is_theirs = tokens.windows(2).any(|it| {
+        let owner = it[0].is_one_of(&["his", "her", "their"])
+            || (it[0].kind == Kind::Word && it[0].is_capital && it[0].text.ends_with("'s"));
+        owner && it[1].is_one_of(WORDS)
+    });
+    is_said || is_theirs
 }
 
 /// Whether the words from `from` to `to` announce what somebody will do.
@@ -344,7 +396,19 @@ pub(crate) fn is_reported(tokens: &[Token], at: usize) -> bool {
 /// Whether the sentence asks if something is so, before `at`.
 pub(crate) fn is_asked_about(tokens: &[Token], at: usize) -> bool {
     let before = &tokens[..at.min(tokens.len())];
-    before.iter().any(|it| it.is_word("whether"))
+    (0..before.len()).any(|at| {
+        let asks = at > 0
+            && before[at - 1].is_one_of(&[
+                "know",
+                "check",
+                "ask",
+                "wonder",
+                "wondering",
+                "sure",
+                "unsure",
+            ]);
+        before[at].is_word("whether") || (before[at].is_word("if") && asks)
+    })
 }
 
 /// The clause around `at`: up to a comma, a dash, or a word that begins another clause.

@@ -351,7 +351,7 @@ fn relative(rest: &[Token]) -> Option<(Phrase, usize)> {
     if stands(tail, &["from", "now"]) || stands(tail, &["from", "today"]) {
         return Some((phrase, length + 2));
     }
-    let more = from_other_day(tail)?;
+    let more = from_other_day(tail).or_else(|| from_event(tail))?;
     Some((Phrase::Unclear(crate::mark::DATE_VAGUE), length + more))
 }
 
@@ -366,8 +366,19 @@ fn from_other_day(tail: &[Token]) -> Option<usize> {
     (!is_today).then_some(1 + length)
 }
 
+/// "30 days after receipt": counted from something that is no day.
+fn from_event(tail: &[Token]) -> Option<usize> {
+    let first = tail.first()?;
+    first
+        .is_one_of(&["after", "before", "following", "upon"])
+        .then_some(1)
+}
+
 /// "3 days", "two weeks", "a fortnight", "48 hours".
 fn span(rest: &[Token]) -> Option<(Phrase, usize)> {
+    if let Some(length) = vague_span(rest) {
+        return Some((Phrase::Unclear(crate::mark::DATE_VAGUE), length));
+    }
     let count = rest.first().and_then(count)?;
     let unit = rest.get(1)?;
     let days = match unit.text.as_str() {
@@ -388,6 +399,29 @@ fn span(rest: &[Token]) -> Option<(Phrase, usize)> {
         "hour", "hours", "month", "months", "year", "years", "minutes",
     ]);
     is_coarse.then_some((Phrase::Unclear(crate::mark::DATE_VAGUE), 2))
+}
+
+/// "a few days", "a couple of weeks", "two or three days", "2-3 days": how many tokens it takes.
+fn vague_span(rest: &[Token]) -> Option<usize> {
+    let is_unit = |at: usize| {
+        rest.get(at)
+            .is_some_and(|it| it.is_one_of(&["days", "weeks", "hours", "months"]))
+    };
+    let skipped = usize::from(rest.first().is_some_and(|it| it.is_one_of(&["a", "next"])));
+    let first = rest.get(skipped)?;
+    let is_pair = rest.get(1).is_some_and(|it| it.is_one_of(&["or", "to"]))
+        && count(&rest[0]).is_some()
+        && rest.get(2).and_then(count).is_some();
+    let is_range = first.kind == Kind::Number && first.text.contains(['-', '–']);
+    let unit = match () {
+        () if first.is_one_of(&["few", "several", "some"]) || is_range => skipped + 1,
+        () if first.is_word("couple") => {
+            skipped + 1 + usize::from(rest.get(skipped + 1)?.is_word("of"))
+        }
+        () if is_pair => 3,
+        () => return None,
+    };
+    is_unit(unit).then_some(unit + 1)
 }
 
 /// Periods without a day.

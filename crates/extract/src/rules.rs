@@ -94,6 +94,8 @@ struct Cues<'a> {
 struct Introduced {
     request: bool,
     payment: bool,
+    /// They are the words of somebody else ("Tom wrote:").
+    reported: bool,
     is_used: bool,
 }
 
@@ -111,7 +113,8 @@ impl<'a> Reader<'a> {
     fn sentences(&mut self, sentences: &[Sentence], mentions: &[Vec<Mention>]) {
         let mut introduced = Introduced::default();
         for (sentence, mentions) in sentences.iter().zip(mentions) {
-            let is_below = sentence.is_item && !(sentence.starts_paragraph && introduced.is_used);
+            let is_over = sentence.starts_paragraph && introduced.is_used;
+            let is_below = (sentence.is_item || introduced.reported) && !is_over;
             if !is_below {
                 introduced = Introduced::default();
             }
@@ -120,6 +123,14 @@ impl<'a> Reader<'a> {
                 // Whatever it says is meant to be obeyed.
                 self.note(mark::INSTRUCTION_SUSPECTED);
                 introduced.is_used = true;
+                continue;
+            }
+            if introduced.reported {
+                introduced.is_used = true;
+                let is_telling = !mentions.is_empty() || !cue::requests(tokens).is_empty();
+                if is_telling || !amount::amounts(tokens, &self.styles).is_empty() {
+                    self.note(mark::REPORTED);
+                }
                 continue;
             }
             // "Sorry, make that Monday" asks for nothing by itself.
@@ -142,6 +153,7 @@ impl<'a> Reader<'a> {
                     request: (!requests.is_empty() || cue::introduces_tasks(tokens))
                         && !cue::is_negated(tokens, 0),
                     payment: !amount::payments(tokens).is_empty() && !cue::is_negated(tokens, 0),
+                    reported: cue::introduces_words_of_others(tokens),
                     is_used: false,
                 };
             }

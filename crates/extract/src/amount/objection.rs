@@ -56,7 +56,7 @@ pub(crate) fn objection(tokens: &[Token], amount: &Amount) -> Option<&'static st
             "reimburse",
             "reimbursed",
             "received",
-        ]) || (token.is_word("paid") && !is_to_be)
+        ]) || (token.is_one_of(&["paid", "settled"]) && !is_to_be)
     }) && !is_missing(tokens);
     let promised = cue::promises(tokens, 0, amount.start);
     let was_due = [
@@ -322,9 +322,18 @@ fn is_multiple(before: &[Token]) -> bool {
 
 /// "plus VAT", "less EUR 50", "or USD 130": what follows changes the figure.
 fn is_changed_behind(after: &[Token]) -> bool {
+    let skipped = usize::from(
+        after.first().is_some_and(|it| it.is_sign(","))
+            && after
+                .get(1)
+                .is_some_and(|it| it.is_one_of(&["plus", "less", "minus"])),
+    );
+    let after = &after[skipped..];
     let Some(first) = after.first() else {
         return false;
     };
+    let is_deducted =
+        first.is_word("after") && after.get(1).is_some_and(|it| it.text.starts_with("deduct"));
     let adds = first.is_one_of(&[
         "plus",
         "less",
@@ -353,5 +362,5 @@ fn is_changed_behind(after: &[Token]) -> bool {
             .skip(1)
             .take(2)
             .any(|it| it.kind == Kind::Number);
-    adds || is_repeated || adds_cents || is_choice
+    adds || is_deducted || is_repeated || adds_cents || is_choice
 }

@@ -80,6 +80,7 @@ pub(crate) fn tie(
         "for" if earlier.iter().any(|it| it.is_word("ready")) => Tie::By,
         "date" if earlier.iter().any(|it| it.is_one_of(&["due", "delivery"])) => Tie::By,
         "is" | "are" | "=" if names_deadline(earlier) => Tie::By,
+        "but" | "except" | "excluding" => Tie::Other,
         "from" | "of" | "since" | "dated" | "after" | "between" | "through" | "during" | "for"
         | "than" | "to" | "about" | "around" | "roughly" | "approximately" | "circa" | "ca"
         | "as" | "starting" | "is" | "are" | "was" | "were" | "date" => Tie::Other,

@@ -3,6 +3,44 @@
 use super::Phrase;
 use crate::token::{Kind, Token};
 
+/// What an ordinal counts that is no day of a month: "the 2nd draft", "the 5th working day".
+const COUNTED: &[&str] = &[
+    "working",
+    "business",
+    "banking",
+    "day",
+    "week",
+    "month",
+    "quarter",
+    "half",
+    "floor",
+    "draft",
+    "version",
+    "edition",
+    "round",
+    "time",
+    "invoice",
+    "instalment",
+    "installment",
+    "payment",
+    "reminder",
+    "copy",
+    "report",
+    "stage",
+    "phase",
+    "part",
+    "item",
+    "meeting",
+    "session",
+    "attempt",
+    "anniversary",
+    "birthday",
+    "century",
+    "grade",
+    "person",
+    "one",
+];
+
 /// A date that names at least its month, or "the 14th".
 pub(super) fn calendar(rest: &[Token]) -> Option<(Phrase, usize)> {
     let first = rest.first()?;
@@ -15,7 +53,9 @@ pub(super) fn calendar(rest: &[Token]) -> Option<(Phrase, usize)> {
             .or_else(|| {
                 let day = rest.get(1).and_then(day)?;
                 let is_ordinal = rest.get(2).is_some_and(is_ordinal_suffix);
-                is_ordinal.then(|| of_some_month(day, &rest[3..], 3))
+                let after = rest.get(3..)?;
+                let counts_things = after.first().is_some_and(|it| it.is_one_of(COUNTED));
+                (is_ordinal && !counts_things).then(|| of_some_month(day, after, 3))
             });
     }
     month_day(rest)

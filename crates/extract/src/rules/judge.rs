@@ -15,7 +15,8 @@ const NOT_ASKED: f64 = 0.85;
 /// Verbs of a state that lasts until a day, which is no day by which something is wanted.
 const LASTING: &[&str] = &[
     "wait", "stay", "keep", "hold", "closed", "open", "away", "valid", "leave", "remain",
-    "continue", "stop", "pause", "use", "be", "store", "postpone", "delay", "off",
+    "continue", "stop", "pause", "use", "be", "store", "postpone", "delay", "off", "every", "each",
+    "daily",
 ];
 
 /// What a date that is asked for leaves of its confidence, and why it is in doubt, if it is.
@@ -237,10 +238,38 @@ fn object(
     if cue::tells_past(tokens, from, at) {
         return Err(mark::DATE_PAST);
     }
+    if is_of_third_party(tokens, cue, at) {
+        return Err(mark::NOT_EXTRACTED);
+    }
     if is_for_author(&tokens[from.min(at)..at]) || is_one_of_two(tokens, mention) {
         return Err(mark::NOT_EXTRACTED);
     }
     Ok(())
+}
+
+/// "who needs it by", "tell Anna that she has to reply by", "I need Tom to send it by".
+fn is_of_third_party(tokens: &[Token], cue: usize, at: usize) -> bool {
+    let Some(words) = tokens.get(cue + 1..at) else {
+        return false;
+    };
+    let is_other = |it: &Token| {
+        it.is_one_of(&["he", "she", "they", "him", "her", "them"])
+            || (it.is_capital && it.kind == Kind::Word && !it.is_one_of(&["i", "i'm", "i'd"]))
+    };
+    let is_clause = words.iter().any(|it| it.is_word("who"));
+    let tells = words
+        .iter()
+        .take(3)
+        .any(|it| it.is_one_of(&["tell", "inform", "remind", "check", "ask", "confirm"]));
+    let is_told = tells
+        && words
+            .windows(2)
+            .any(|it| it[0].is_one_of(&["that", "if"]) && is_other(&it[1]));
+    let needs = tokens[cue].is_one_of(&["need", "want", "like", "require", "expect"]);
+    let is_needed = needs
+        && words.first().is_some_and(is_other)
+        && words.iter().take(4).any(|it| it.is_word("to"));
+    is_clause || is_told || is_needed
 }
 
 /// "remind me to pay the rent by": what the author does by that day.
@@ -287,6 +316,10 @@ pub(super) fn judge_amount(
         return Err(mark::REPORTED);
     }
     if cue::is_negated(tokens, at) && !amount::is_missing(tokens) {
+        return Err(mark::NEGATED);
+    }
+    let payment = amount::payments(tokens).into_iter().rfind(|cue| *cue < at);
+    if payment.is_some_and(|cue| cue::is_negated(tokens, cue)) && !amount::is_missing(tokens) {
         return Err(mark::NEGATED);
     }
     if cue::is_conditional(tokens, at) || cue::condition_follows(tokens, found.end) {

@@ -396,6 +396,13 @@ const AMOUNTS: &[Row] = &[
     ("Please pay 500.", &[], &[], true, mark::NOT_EXTRACTED),
     ("Total due: 500", &[], &[], false, mark::NOT_EXTRACTED),
     (
+        "Please pay EUR 5 00 by Friday.",
+        &["2026-10-30"],
+        &[],
+        true,
+        mark::AMOUNT_UNREADABLE,
+    ),
+    (
         "Please pay order 12 of 500 EUR.",
         &[],
         &["500 EUR"],
@@ -416,6 +423,42 @@ const AMOUNTS: &[Row] = &[
         true,
         "",
     ),
+    (
+        "Nothing is due, the EUR 20 are settled.",
+        &[],
+        &[],
+        false,
+        mark::AMOUNT_NOT_DUE,
+    ),
+    (
+        "Please pay EUR 200 after deducting EUR 50.",
+        &[],
+        &[],
+        true,
+        mark::AMOUNT_INEXACT,
+    ),
+    (
+        "Please pay EUR 200, minus EUR 50.",
+        &[],
+        &[],
+        true,
+        mark::AMOUNT_INEXACT,
+    ),
+    (
+        "Please pay EUR 200-ish.",
+        &[],
+        &[],
+        true,
+        mark::AMOUNT_UNREADABLE,
+    ),
+    (
+        "Please pay 200 dollars Canadian.",
+        &[],
+        &[],
+        true,
+        mark::CURRENCY_UNKNOWN,
+    ),
+    ("Please pay 200 pounds of flour.", &[], &[], true, ""),
 ];
 
 #[test]

@@ -319,6 +319,27 @@ const QUALIFIED: &[Row] = &[
         "amount.not_due",
     ),
     (
+        "Tom wrote this:\nPlease pay EUR 500 by Friday.",
+        &[],
+        &[],
+        false,
+        "statement.reported",
+    ),
+    (
+        "The client says:\n\nPlease send it by Friday. And pay EUR 5.\n\nPlease reply by Monday.",
+        &["2026-11-02"],
+        &[],
+        true,
+        "statement.reported",
+    ),
+    (
+        "As I said:\nPlease reply by Friday.",
+        &["2026-10-30"],
+        &[],
+        true,
+        "",
+    ),
+    (
         "Please reply by Friday, or by Monday at the latest.",
         &[],
         &[],

@@ -579,6 +579,41 @@ const RELATIVE: &[Row] = &[
         true,
         "",
     ),
+    (
+        "Please reply by the 5th working day of December.",
+        &[],
+        &[],
+        true,
+        mark::NOT_EXTRACTED,
+    ),
+    (
+        "Please pay 30 days after receipt.",
+        &[],
+        &[],
+        true,
+        mark::NOT_EXTRACTED,
+    ),
+    (
+        "Please reply in a few days.",
+        &[],
+        &[],
+        true,
+        mark::DATE_VAGUE,
+    ),
+    (
+        "Please reply within two or three days.",
+        &[],
+        &[],
+        true,
+        mark::DATE_VAGUE,
+    ),
+    (
+        "Please reply within 2-3 days.",
+        &[],
+        &[],
+        true,
+        mark::DATE_VAGUE,
+    ),
 ];
 
 #[test]

@@ -62,7 +62,8 @@ pub(super) fn has_tiny_text(style: &str) -> Option<bool> {
                 .find(|word| word.starts_with(|it: char| it.is_ascii_digit()) && !is_weight(word)),
             _ => None,
         })
-        .filter_map(|value| (is_tiny(value) || is_absolute(value)).then(|| is_tiny(value)))
+        .filter(|value| is_tiny(value) || is_absolute(value))
+        .map(is_tiny)
         .last()
 }
 
