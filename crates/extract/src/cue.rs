@@ -144,12 +144,19 @@ pub(crate) fn introduces_words_of_others(tokens: &[Token]) -> bool {
         .and_then(|at| at.checked_sub(1))
         .is_some_and(|at| tokens[at].is_one_of(&["i", "we", "i've", "we've"]));
     let is_said = last_verb.is_some_and(|at| tokens.len() - at <= 6) && !by_author;
+    // "FYI, from Tom:", "See the mail from Tom:"
+    let is_handed_on = tokens
+        .iter()
+        .any(|it| it.is_one_of(WORDS) || it.is_one_of(&["fyi", "below", "fw", "fwd"]))
+        && tokens.windows(2).any(|it| {
+            it[0].is_one_of(&["from", "of", "by"]) && it[1].is_capital && it[1].kind == Kind::Word
+        });
     let is_theirs = tokens.windows(2).any(|it| {
         let owner = it[0].is_one_of(&["his", "her", "their"])
             || (it[0].kind == Kind::Word && it[0].is_capital && it[0].text.ends_with("'s"));
         owner && it[1].is_one_of(WORDS)
     });
-    is_said || is_theirs
+    is_said || is_theirs || is_handed_on
 }
 
 /// Whether the words from `from` to `to` announce what somebody will do.
@@ -390,7 +397,14 @@ pub(crate) fn is_reported(tokens: &[Token], at: usize) -> bool {
         .iter()
         .filter(|it| it.is_sign("”") || it.is_sign("»"))
         .count();
-    tells || is_according || plain % 2 == 1 || opened > closed
+    // "For example: please pay"
+    let is_example = [&["for", "example"][..], &["for", "instance"]]
+        .iter()
+        .any(|it| stands(before, it))
+        && before
+            .get(2)
+            .is_some_and(|it| it.is_sign(":") || it.is_sign(",") || it.is_sign("\""));
+    tells || is_according || is_example || plain % 2 == 1 || opened > closed
 }
 
 /// Whether the sentence asks if something is so, before `at`.

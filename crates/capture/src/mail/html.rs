@@ -5,11 +5,12 @@
 //! can; so what it yields is as untrusted as any text, and what it knows to be hidden is left out
 //! and marked.
 
+mod color;
 mod declaration;
 mod entity;
 mod style;
 
-use self::declaration::is_white;
+use self::color::is_like;
 use self::entity::decode_entities;
 use self::style::{Hidden, Style, sheets};
 
@@ -46,6 +47,7 @@ const QUOTING_IDS: &[&str] = &[
     "appendonsend",
     "divrplyfwdmsg",
     "mail-editor-reference-message-container",
+    "zwchr",
 ];
 
 /// The mark of a message with text that nobody sees.
@@ -58,7 +60,7 @@ const MAX_TEXT_BYTES: usize = 1024 * 1024;
 pub(super) struct Visible {
     pub(super) text: String,
     pub(super) has_hidden: bool,
-    /// A style sheet hides something by a selector that is not read.
+    /// A style hides something by a selector that is not read, or may by a variable.
     pub(super) has_unread_rules: bool,
 }
 
@@ -80,7 +82,7 @@ pub(super) fn visible(html: &str) -> Visible {
     Visible {
         text: writer.out,
         has_hidden: writer.has_hidden,
-        has_unread_rules: sheets.has_unread,
+        has_unread_rules: sheets.has_unread || writer.has_unread,
     }
 }
 
@@ -104,11 +106,11 @@ impl Element {
 
     /// Its text has the colour of what is behind it.
     fn is_colorless(&self) -> bool {
-        let is_light = |color: &str| color.is_empty() || is_white(color);
-        match self.color.as_str() {
-            "" => false,
-            color => color == self.background || (is_white(color) && is_light(&self.background)),
-        }
+        let behind = match self.background.as_str() {
+            "" => "#ffffff",
+            color => color,
+        };
+        !self.color.is_empty() && is_like(&self.color, behind)
     }
 }
 
@@ -117,6 +119,8 @@ struct Writer {
     open: Vec<Element>,
     hidden: Hidden,
     has_hidden: bool,
+    /// A style says something that is not read.
+    has_unread: bool,
     wants_space: bool,
     wants_line: bool,
     /// A raised text has begun.
@@ -134,6 +138,7 @@ impl Writer {
             open: Vec::new(),
             hidden,
             has_hidden: false,
+            has_unread: false,
             wants_space: false,
             wants_line: false,
             wants_raised: false,
@@ -187,10 +192,16 @@ impl Writer {
         ];
         self.separate(&name);
         self.wants_raised = name == "sup";
-        if VOID.contains(&name.as_str()) {
+        let is_void = VOID.contains(&name.as_str());
+        if is_void && name != "hr" {
             return;
         }
         let style = Style::of(attributes);
+        self.is_rest_quoted |= QUOTING_IDS.contains(&style.id.as_str());
+        if is_void {
+            return;
+        }
+        self.has_unread |= style.has_unread;
         let parent = self.open.last();
         let inherited = |own: &str, of: fn(&Element) -> &String| match parent {
             Some(parent) if own.is_empty() => of(parent).clone(),
@@ -207,14 +218,15 @@ impl Writer {
             || (name == "dialog" && !style.is_open)
             || ["head", "select", "svg", "object", "audio", "video"].contains(&name.as_str())
             || UNSEEN.contains(&name.as_str());
-        self.is_rest_quoted |= QUOTING_IDS.contains(&style.id.as_str());
         let is_quote = parent.is_some_and(|it| it.is_quote)
             || name == "blockquote"
+            || style.is_quote
             || style
                 .classes
                 .iter()
                 .any(|it| QUOTING_CLASSES.contains(&it.as_str()))
             || self.is_rest_quoted;
+        let is_in_marks = name == "q";
         if self.open.len() < MAX_DEPTH {
             self.open.push(Element {
                 name,
@@ -225,11 +237,17 @@ impl Writer {
                 background,
             });
         }
+        if is_in_marks {
+            self.text("“");
+        }
     }
 
     fn close(&mut self, name: &str) {
         let position = self.open.iter().rposition(|it| it.name == name);
         if let Some(position) = position {
+            if name == "q" {
+                self.text("”");
+            }
             self.open.truncate(position);
         }
         self.separate(name);

@@ -333,6 +333,20 @@ const QUALIFIED: &[Row] = &[
         "statement.reported",
     ),
     (
+        "FYI, from Tom:\n\nPlease pay EUR 500 by Friday.",
+        &[],
+        &[],
+        false,
+        "statement.reported",
+    ),
+    (
+        "For example: Please pay EUR 500 by Friday.",
+        &[],
+        &[],
+        false,
+        "statement.reported",
+    ),
+    (
         "As I said:\nPlease reply by Friday.",
         &["2026-10-30"],
         &[],

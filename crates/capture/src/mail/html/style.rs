@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use super::color::{plain_color, shorthand_color};
 use super::declaration::{declarations, has_tiny_text, hides, plain};
 use super::entity::decode_entities;
 
@@ -14,6 +15,10 @@ pub(super) struct Style {
     pub(super) is_hidden: bool,
     /// Whether its text is too small to see, if it says.
     pub(super) is_tiny: Option<bool>,
+    /// It holds an earlier message.
+    pub(super) is_quote: bool,
+    /// A variable stands in it.
+    pub(super) has_unread: bool,
     /// A dialog that is shown.
     pub(super) is_open: bool,
     /// The colours of text and background in one form; empty where none is named.
@@ -41,6 +46,7 @@ impl Style {
             "hidden" | "popover" => self.is_hidden = true,
             "aria-hidden" => self.is_hidden |= value.trim() == "true",
             "open" => self.is_open = true,
+            "data-marker" => self.is_quote = value == "__quoted_text__",
             "class" => {
                 self.classes = value
                     .split_whitespace()
@@ -55,13 +61,14 @@ impl Style {
                 let style = plain(value);
                 self.is_hidden |= hides(&style);
                 self.is_tiny = has_tiny_text(&style);
+                self.has_unread = style.contains("var(");
                 for (property, value) in declarations(&style) {
                     match property {
                         "color" => self.color = plain_color(value),
                         "background" | "background-color"
                             if value != "none" && value != "transparent" =>
                         {
-                            self.background = plain_color(value);
+                            self.background = shorthand_color(value);
                         }
                         _ => {}
                     }
@@ -92,33 +99,6 @@ fn attribute(rest: &str) -> (&str, &str, &str) {
     }
     let end = value.find(char::is_whitespace).unwrap_or(value.len());
     (name, &value[..end], &value[end..])
-}
-
-/// A colour without spaces, in hexadecimal digits where it is black, white, short or `rgb(..)`.
-fn plain_color(color: &str) -> String {
-    let plain: String = color.chars().filter(|it| !it.is_whitespace()).collect();
-    if plain == "inherit" || plain == "currentcolor" {
-        return String::new();
-    }
-    match plain.as_str() {
-        "white" => return "#ffffff".to_owned(),
-        "black" => return "#000000".to_owned(),
-        _ => {}
-    }
-    if let Some(parts) = plain.strip_prefix("rgb(") {
-        let parts = parts.trim_end_matches(')').split(',');
-        let parts: Option<Vec<u8>> = parts.map(|it| it.parse().ok()).collect();
-        if let Some([red, green, blue]) = parts.as_deref() {
-            return format!("#{red:02x}{green:02x}{blue:02x}");
-        }
-    }
-    match plain.strip_prefix('#') {
-        Some(hex) if hex.len() == 3 => {
-            let twice = hex.chars().flat_map(|it| [it, it]);
-            std::iter::once('#').chain(twice).collect()
-        }
-        Some(_) | None => plain,
-    }
 }
 
 /// What rules with a plain selector hide.

@@ -173,7 +173,9 @@ pub(super) fn original(line: &str, lines: &Lines<'_>) -> Option<Beginning> {
     }
     let text = plain(line);
     let beginning = |author| Some(Beginning { lines: 1, author });
-    if text.starts_with("--") && ORIGINAL.iter().any(|it| text.contains(it)) {
+    // "-----", or the stars that are no emphasis.
+    let is_rule = text.starts_with("--") || line.trim_start().starts_with("***");
+    if is_rule && ORIGINAL.iter().any(|it| text.contains(it)) {
         return beginning(author_field(lines.clone().skip(1)));
     }
     let is_ruled = text.len() >= 20 && text.bytes().all(|it| it == b'_');

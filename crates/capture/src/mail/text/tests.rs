@@ -121,6 +121,15 @@ fn knows_quotations_by_their_shape_in_any_language() {
 }
 
 #[test]
+fn a_rule_of_stars_begins_an_earlier_message() {
+    let quoted = "****** Original Message ******\nFrom: Tom\n\nDo it.";
+    is(
+        &format!("Yes.\n\n{quoted}"),
+        &[(TextOrigin::Author, "Yes."), (TextOrigin::Quoted, quoted)],
+    );
+}
+
+#[test]
 fn the_broken_end_of_a_quoted_line_is_quoted() {
     use TextOrigin::{Author, Quoted};
     let long = "> We could not settle this within the last meeting, so please\npay it now.\n> Bo";
