@@ -28,6 +28,7 @@ pub use self::facts::{AttachmentFacts, Checked, Facts, Signature};
 pub use self::kind::{AUTOMATIC, BULK};
 use self::kind::{mark_header, mark_kind, mark_parts};
 use self::marks::Marks;
+use self::part::Flow;
 use self::structure::{Mailbox, Structure};
 pub use self::text::Attribution;
 use crate::wire_time;
@@ -188,22 +189,24 @@ fn visible_text(structure: &Structure<'_>, marks: &mut Marks) -> String {
             marks.add_if(visible.has_hidden, html::HIDDEN_REMOVED);
             marks.add_if(visible.has_unread_rules, "html.style_not_read");
             all.push_str(&visible.text);
-        } else if body.is_flowed {
-            all.push_str(&unflowed(&body.text));
-        } else {
+        } else if body.flow == Flow::Fixed {
             all.push_str(&body.text);
+        } else {
+            all.push_str(&unflowed(&body.text, body.flow));
         }
     }
     all
 }
 
 /// Joins the soft breaks of flowed text (RFC 3676).
-fn unflowed(text: &str) -> String {
+fn unflowed(text: &str, flow: Flow) -> String {
     let mut out = String::with_capacity(text.len());
     for line in text.lines() {
         let line = line.strip_suffix('\r').unwrap_or(line);
         let is_soft = line.ends_with(' ') && line != "-- " && !line.starts_with('>');
         let line = line.strip_prefix(' ').unwrap_or(line);
+        let is_joined = is_soft && flow == Flow::Unspaced;
+        let line = line.strip_suffix(' ').filter(|_| is_joined).unwrap_or(line);
         out.push_str(line);
         if !is_soft {
             out.push('\n');

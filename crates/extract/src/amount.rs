@@ -100,7 +100,8 @@ fn amount_at(tokens: &[Token], at: usize, styles: &Styles) -> Option<Amount> {
     }
     let start = at - before.map_or(0, |(_, length)| length);
     let is_money = before.is_some() || after.is_some();
-    if is_money && goes_on(tokens, end, before.is_some()) {
+    let is_torn = before.is_none() && is_torn_off(tokens, at);
+    if is_money && (is_torn || goes_on(tokens, end, before.is_some())) {
         return Some(unread(start, end, mark::AMOUNT_UNREADABLE));
     }
     // "invoice 12 345.00 EUR": the first number may count something else.
@@ -149,6 +150,69 @@ fn amount_at(tokens: &[Token], at: usize, styles: &Styles) -> Option<Amount> {
     })
 }
 
+/// Whether the digits are the end of something else: "1e3", "10^3", "x500".
+fn is_torn_off(tokens: &[Token], at: usize) -> bool {
+    const OPENING: &[&str] = &[
+        "(", "[", "\"", "'", "“", "‘", "„", "«", ":", "=", "-", "−", "–", "—", "/", ".", ",", "~",
+        "+", "|", ";", ">", "*", "_", "#", "≈",
+    ];
+    let before = at.checked_sub(1).map(|it| &tokens[it]);
+    before.is_some_and(|it| {
+        let is_opening = it.kind == Kind::Sign && OPENING.contains(&it.text.as_str());
+        tokens[at].is_glued && !is_opening
+    })
+}
+
+/// Whether money is named beside a payment in some form that is not read: "five hundred euros",
+/// "500,- EUR", "20 quid", "Total due: 500".
+pub(crate) fn has_unread(tokens: &[Token], all: &[Amount], is_day: impl Fn(usize) -> bool) -> bool {
+    let cues = payments(tokens);
+    let is_read = |at: usize| all.iter().any(|it| (it.start..it.end).contains(&at)) || is_day(at);
+    let is_figure = |at: usize| tokens.get(at).is_some_and(counts) && !is_read(at);
+    let is_money = (0..tokens.len()).any(|at| {
+        let is_named = names_money(tokens, at) && !is_read(at);
+        is_named && (at.saturating_sub(4)..at + 4).any(is_figure)
+    });
+    // "pay 500", "due: 500", not "pay 3 invoices".
+    let is_bare = cues.iter().any(|cue| {
+        let skipped = tokens[cue + 1..]
+            .iter()
+            .take(3)
+            .take_while(|it| it.is_sign(":") || it.is_one_of(&["of", "is", "the"]))
+            .count();
+        let at = cue + 1 + skipped;
+        let is_end = tokens.get(at + 1).is_none_or(|it| {
+            it.kind == Kind::Sign
+                || it.is_one_of(&["by", "on", "until", "before", "please", "today"])
+        });
+        is_figure(at) && is_end
+    });
+    !cues.is_empty() && (is_money || is_bare)
+}
+
+/// A figure, or a word that counts.
+fn counts(token: &Token) -> bool {
+    let is_sign = token.kind == Kind::Sign && token.text.chars().all(char::is_numeric);
+    is_sign
+        || token.kind == Kind::Number
+        || token.is_one_of(&[
+            "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "twelve",
+            "fifteen", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty",
+            "ninety", "hundred", "thousand", "million", "dozen",
+        ])
+}
+
+/// A currency, or a word by which people mean one.
+fn names_money(tokens: &[Token], at: usize) -> bool {
+    let is_beside_digits = tokens[at].is_glued && at > 0 && tokens[at - 1].kind == Kind::Number;
+    currency_after(tokens, at).is_some()
+        || tokens[at].is_one_of(&[
+            "bucks", "quid", "grand", "cents", "pence", "btc", "eth", "usdt", "rs", "inr", "chf",
+            "aed", "brl", "mxn", "krw", "thb", "ils",
+        ])
+        || (tokens[at].is_word("p") && is_beside_digits)
+}
+
 /// Whether what stands behind the digits makes another number of them: "1 200:50", "1٫5", "2bn".
 fn goes_on(tokens: &[Token], end: usize, is_behind_currency: bool) -> bool {
     const SCALES: &[&str] = &[
@@ -166,13 +230,26 @@ fn goes_on(tokens: &[Token], end: usize, is_behind_currency: bool) -> bool {
         && next.kind == Kind::Number
         && next.text.contains(':')
         && tokens[end - 1].text.len() <= 3;
+    // "200-ish"
+    let is_about = next.is_sign("-")
+        && next.is_glued
+        && tokens
+            .get(end + 1)
+            .is_some_and(|it| it.is_glued && it.is_one_of(&["ish", "odd", "something", "plus"]));
+    // "EUR 5 00", "EUR 5 00 by"
+    let is_torn = is_behind_currency
+        && next.kind == Kind::Number
+        && !next.is_glued
+        && (2..=3).contains(&next.text.len())
+        && (next.text.bytes().all(|it| it == b'0')
+            || !tokens.get(end + 1).is_some_and(|it| it.kind == Kind::Word));
     let is_strange = next.kind == Kind::Sign
         && next.is_glued
         && !PLAIN.contains(&next.text.as_str())
         && tokens
             .get(end + 1)
             .is_some_and(|it| it.is_glued && it.kind == Kind::Number || !it.text.is_ascii());
-    is_split || is_strange || next.is_one_of(SCALES)
+    is_split || is_about || is_torn || is_strange || next.is_one_of(SCALES)
 }
 
 /// Whether a noun stands before the number that may be its own: "invoice 12", "item no. 1".

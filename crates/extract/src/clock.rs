@@ -32,25 +32,105 @@ enum Zone {
 /// The time that stands beside the day from `start` to `end`: none, one, or a mark that says why it
 /// is not read.
 pub(crate) fn beside(tokens: &[Token], start: usize, end: usize) -> Result<Option<Clock>, Mark> {
-    if let Some(found) = behind(tokens, end)? {
+    let of_day = tokens[start..end].iter().rev().find_map(part_of_day);
+    if let Some(found) = behind(tokens, end, of_day)? {
         return Ok(Some(found));
     }
-    before(tokens, start)
+    match before(tokens, start)? {
+        Some(found) => Ok(Some(found)),
+        None if names_a_time(tokens) => Err(mark::NOT_EXTRACTED),
+        None => Ok(None),
+    }
+}
+
+/// Whether a time stands anywhere in the sentence, in some form that may not be read.
+fn names_a_time(tokens: &[Token]) -> bool {
+    (0..tokens.len()).any(|at| {
+        let token = &tokens[at];
+        let is_named = token.is_one_of(&["midnight", "noon", "midday", "o'clock"]);
+        let is_spoken = token.is_one_of(&["half", "quarter"])
+            && tokens
+                .get(at + 1)
+                .is_some_and(|it| it.is_one_of(&["past", "to"]));
+        let is_number = token.kind == Kind::Number;
+        let is_digits = is_number && token.text.contains(':');
+        let is_led = is_number
+            && token.text.len() == 4
+            && at > 0
+            && leads_to_a_time(&tokens[at - 1])
+            && tokens.get(at + 1).is_none_or(|it| it.kind == Kind::Sign);
+        let is_halved = is_number && half_of_day(tokens, at + 1).0.is_some();
+        is_named || is_spoken || is_digits || is_led || is_halved
+    })
+}
+
+/// What midnight beside a day, at which something is wanted, leaves of that day.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Midnight {
+    /// "midnight on Friday": mostly the end of it.
+    Named,
+    /// "0:00 on Friday", "12 am": its beginning, if the author means what they write.
+    InDigits,
+}
+
+/// The midnight that stands right beside the day from `start` to `end`.
+pub(crate) fn midnight_beside(tokens: &[Token], start: usize, end: usize) -> Option<Midnight> {
+    let mut first = start;
+    while first > 0 && start - first < NEAR + 3 && is_of_a_time(tokens, first - 1) {
+        first -= 1;
+    }
+    let mut last = end;
+    while last < end + NEAR && last < tokens.len() && is_of_a_time(tokens, last) {
+        last += 1;
+    }
+    let beside = (first..start).chain(end..last);
+    beside.clone().find_map(|at| midnight_at(tokens, at))
+}
+
+fn is_of_a_time(tokens: &[Token], at: usize) -> bool {
+    let token = &tokens[at];
+    joins_a_time(token)
+        || token.kind == Kind::Number
+        || token.is_one_of(&["am", "a", "m", "midnight"])
+        || token.is_sign(".")
+}
+
+fn midnight_at(tokens: &[Token], at: usize) -> Option<Midnight> {
+    let token = &tokens[at];
+    if token.is_word("midnight") {
+        return Some(Midnight::Named);
+    }
+    let (hour, minute, _) = digits(token)?;
+    let half = half_of_day(tokens, at + 1).0;
+    (minute == 0 && is_midnight(token, hour, half)).then_some(Midnight::InDigits)
 }
 
 type Mark = &'static str;
 
-fn behind(tokens: &[Token], end: usize) -> Result<Option<Clock>, Mark> {
+fn behind(tokens: &[Token], end: usize, of_day: Option<Half>) -> Result<Option<Clock>, Mark> {
     let mut at = end;
     let mut is_led = false;
+    let mut of_day = of_day;
     while at < end + NEAR && tokens.get(at).is_some_and(joins_a_time) {
         is_led |= leads_to_a_time(&tokens[at]);
+        of_day = part_of_day(&tokens[at]).or(of_day);
         at += 1;
     }
     if tokens.get(at).is_some_and(is_inexact) && at < end + NEAR {
         return Err(mark::TIME_INEXACT);
     }
-    Ok(clock(tokens, at, is_led)?.map(|(clock, _)| clock))
+    let Some((clock, length)) = clock(tokens, at, is_led, of_day)? else {
+        return Ok(None);
+    };
+    let next = tokens.get(at + length);
+    let is_choice = next.is_some_and(|it| it.is_word("or"))
+        && tokens
+            .get(at + length + 1)
+            .is_some_and(|it| it.kind == Kind::Number);
+    if is_choice {
+        return Err(mark::TIME_INEXACT);
+    }
+    Ok(Some(clock))
 }
 
 fn before(tokens: &[Token], start: usize) -> Result<Option<Clock>, Mark> {
@@ -59,7 +139,7 @@ fn before(tokens: &[Token], start: usize) -> Result<Option<Clock>, Mark> {
         let is_led = at
             .checked_sub(1)
             .is_some_and(|it| leads_to_a_time(&tokens[it]));
-        if let Some((clock, length)) = clock(tokens, at, is_led)? {
+        if let Some((clock, length)) = clock(tokens, at, is_led, None)? {
             let between = tokens.get(at + length..start).unwrap_or_default();
             let is_beside = between.iter().all(joins_a_time);
             return Ok(is_beside.then_some(clock));
@@ -77,6 +157,7 @@ fn joins_a_time(token: &Token) -> bool {
         "morning",
         "afternoon",
         "evening",
+        "night",
         "starting",
     ]) || [",", "(", "@", "-", "–", ":", "/"]
         .iter()
@@ -87,6 +168,16 @@ fn leads_to_a_time(token: &Token) -> bool {
     token.is_one_of(&["at", "from"]) || token.is_sign("@")
 }
 
+/// The half of the day that a word beside a day names.
+fn part_of_day(token: &Token) -> Option<Half> {
+    match token.text.as_str() {
+        "morning" => Some(Half::Morning),
+        "afternoon" => Some(Half::Afternoon),
+        "evening" | "night" | "tonight" => Some(Half::Evening),
+        _ => None,
+    }
+}
+
 fn is_inexact(token: &Token) -> bool {
     token.is_one_of(&[
         "around", "about", "after", "before", "between", "any", "anytime", "sometime",
@@ -94,7 +185,13 @@ fn is_inexact(token: &Token) -> bool {
 }
 
 /// The time that begins at `at`, and how many tokens it takes with its zone.
-fn clock(tokens: &[Token], at: usize, is_led: bool) -> Result<Option<(Clock, usize)>, Mark> {
+/// `of_day` is the half of the day that stands before it.
+fn clock(
+    tokens: &[Token],
+    at: usize,
+    is_led: bool,
+    of_day: Option<Half>,
+) -> Result<Option<(Clock, usize)>, Mark> {
     let Some(first) = tokens.get(at) else {
         return Ok(None);
     };
@@ -107,7 +204,7 @@ fn clock(tokens: &[Token], at: usize, is_led: bool) -> Result<Option<(Clock, usi
         };
         return Ok(Some((clock, 1 + length)));
     }
-    let Some((hour, minute, is_whole)) = digits(first) else {
+    let Some((hour, mut minute, mut is_whole)) = digits(first) else {
         return Ok(None);
     };
     let (half, mut length) = half_of_day(tokens, at + 1);
@@ -119,7 +216,25 @@ fn clock(tokens: &[Token], at: usize, is_led: bool) -> Result<Option<(Clock, usi
         return Ok(None);
     }
     length += 1 + usize::from(is_clocked);
-    let (hour, mark) = match half {
+    // "17h30"
+    if let Some(behind) = tokens
+        .get(at + length)
+        .filter(|it| is_clocked && is_whole && it.is_glued && it.kind == Kind::Number)
+    {
+        let is_minute = behind.text.len() == 2;
+        minute = behind
+            .text
+            .parse()
+            .ok()
+            .filter(|it| is_minute && *it < 60)
+            .ok_or(mark::TIME_INEXACT)?;
+        is_whole = false;
+        length += 1;
+    }
+    if minute == 0 && is_midnight(first, hour, half) {
+        return Err(mark::TIME_MIDNIGHT);
+    }
+    let (hour, mark) = match half.or(of_day.filter(|_| hour <= 12)) {
         Some(half) => (of_half(hour, half).ok_or(mark::TIME_INEXACT)?, None),
         None => of_whole_day(first, hour, is_whole)?,
     };
@@ -130,6 +245,12 @@ fn clock(tokens: &[Token], at: usize, is_led: bool) -> Result<Option<(Clock, usi
         mark,
     };
     Ok(Some((clock, length + more)))
+}
+
+/// "12 am", "0:00": at one end of the day or at the other, as people use it.
+fn is_midnight(token: &Token, hour: i64, half: Option<Half>) -> bool {
+    let is_zero = hour == 0 && token.text.contains(':');
+    is_zero || (hour == 12 && half == Some(Half::Morning))
 }
 
 fn is_hour_sign(token: &Token) -> bool {
@@ -158,6 +279,8 @@ fn digits(token: &Token) -> Option<(i64, i64, bool)> {
 enum Half {
     Morning,
     Afternoon,
+    /// From five on.
+    Evening,
 }
 
 /// "am", "p.m.", "in the evening", and how many tokens that takes.
@@ -173,24 +296,22 @@ fn half_of_day(tokens: &[Token], at: usize) -> (Option<Half>, usize) {
             return (Some(half), 3 + has_stop(3));
         }
     }
-    if is(0, "in") && is(1, "the") {
-        let half = match word(2).map(|it| it.text.as_str()) {
-            Some("morning") => Some(Half::Morning),
-            Some("afternoon" | "evening") => Some(Half::Afternoon),
-            Some(_) | None => None,
-        };
-        return (half, if half.is_some() { 3 } else { 0 });
-    }
-    (None, 0)
+    let half = match (is(0, "in") && is(1, "the"), is(0, "at") && is(1, "night")) {
+        (true, _) => word(2).and_then(part_of_day),
+        (_, true) => return (Some(Half::Evening), 2),
+        (false, false) => None,
+    };
+    (half, if half.is_some() { 3 } else { 0 })
 }
 
 fn of_half(hour: i64, half: Half) -> Option<i64> {
     let is_on_dial = (1..=12).contains(&hour);
-    let hour = match half {
-        Half::Morning => hour % 12,
-        Half::Afternoon => hour % 12 + 12,
-    };
-    is_on_dial.then_some(hour)
+    match half {
+        // "12 in the morning", "2 at night": at one end of the day or at the other.
+        Half::Morning => (is_on_dial && hour < 12).then_some(hour),
+        Half::Afternoon => is_on_dial.then_some(hour % 12 + 12),
+        Half::Evening => (5..=11).contains(&hour).then_some(hour + 12),
+    }
 }
 
 /// An hour without a half of the day: sure from 13 on and with a leading zero, assumed in working
@@ -241,7 +362,11 @@ fn zone(tokens: &[Token], at: usize) -> (Zone, usize) {
     ];
     const VAGUE: &[&str] = &[
         "et", "ct", "mt", "pt", "your", "local", "eastern", "central", "pacific", "mountain",
+        "their", "his", "her",
     ];
+    // "15:00 (GMT)"
+    let is_bracketed = tokens.get(at).is_some_and(|it| it.is_sign("("));
+    let at = at + usize::from(is_bracketed);
     let Some(token) = tokens.get(at) else {
         return (Zone::Author, 0);
     };
@@ -265,7 +390,15 @@ fn zone(tokens: &[Token], at: usize) -> (Zone, usize) {
     }
     let is_vague = token.is_one_of(VAGUE) && (token.text.len() > 2 || token.is_upper);
     let is_code = token.kind == Kind::Word && token.is_upper && (3..=4).contains(&token.text.len());
-    if is_vague || is_code {
+    // "(London)", "London time", "New York time".
+    let is_place = is_bracketed && token.is_capital;
+    let is_time_of = tokens[at..]
+        .iter()
+        .take(4)
+        .find(|it| !it.is_capital)
+        .is_some_and(|it| it.is_word("time"))
+        && token.is_capital;
+    if is_vague || is_code || is_place || is_time_of {
         return (Zone::Unclear, 1);
     }
     (Zone::Author, 0)
@@ -372,7 +505,11 @@ mod tests {
             ("at 10 am on Friday", "2026-11-06T10:00:00Z"),
             ("at 15:45 on Friday", "2026-11-06T15:45:00Z"),
             ("Friday at noon", "2026-11-06T12:00:00Z"),
-            ("Friday at 12 am", "2026-11-06T00:00:00Z"),
+            ("Friday at 17h30", "2026-11-06T17:30:00Z"),
+            ("Friday evening at 8", "2026-11-06T20:00:00Z"),
+            ("Friday morning at 7", "2026-11-06T07:00:00Z"),
+            ("Friday at 9 at night", "2026-11-06T21:00:00Z"),
+            ("Friday at 15:00 (GMT)", "2026-11-06T15:00:00Z"),
             ("Friday at 12 pm", "2026-11-06T12:00:00Z"),
             ("Friday at 14h", "2026-11-06T14:00:00Z"),
             ("Friday at 9", "2026-11-06T09:00:00Z"),
@@ -392,6 +529,16 @@ mod tests {
             ("Friday between 3 and 5 pm", mark::TIME_INEXACT),
             ("Friday at 3 pm PT", mark::TIME_ZONE_UNCLEAR),
             ("Friday at 3 pm your time", mark::TIME_ZONE_UNCLEAR),
+            ("Friday at 12 am", mark::TIME_MIDNIGHT),
+            ("Friday at 0:00", mark::TIME_MIDNIGHT),
+            ("Friday at 2 at night", mark::TIME_INEXACT),
+            ("Friday at 10:00 or 11:00", mark::TIME_INEXACT),
+            ("Friday at half past five", mark::NOT_EXTRACTED),
+            ("Friday at 1700", mark::NOT_EXTRACTED),
+            ("Friday at 24:00", mark::NOT_EXTRACTED),
+            ("Friday at 3 pm London time", mark::TIME_ZONE_UNCLEAR),
+            ("Friday at 15:00 (Berlin)", mark::TIME_ZONE_UNCLEAR),
+            ("Friday at 15:00 their time", mark::TIME_ZONE_UNCLEAR),
             ("Friday at 3 pm UTC+2", mark::TIME_ZONE_UNCLEAR),
             ("Friday at 3 pm XYZ", mark::TIME_ZONE_UNCLEAR),
         ] {

@@ -8,14 +8,34 @@ mod tie;
 
 pub(crate) use self::condition::{condition_follows, is_conditional};
 pub(crate) use self::meeting::{Meeting, is_off, meeting};
-pub(crate) use self::promise::{Promise, begins_other_clause, commitments, is_hedged};
+pub(crate) use self::promise::{
+    Promise, begins_other_clause, commitments, is_hedged, is_said_to_others,
+};
 use self::request::IMPERATIVES;
-pub(crate) use self::request::{Cue, requests};
-pub(crate) use self::tie::{Tie, stands_alone, tie};
+pub(crate) use self::request::{Cue, is_unwanted, requests};
+pub(crate) use self::tie::{Tie, has_unread_deadline, stands_alone, tie};
 use crate::token::{Kind, Token, stands};
 
 /// How far around a word its meaning is looked for.
 const NEAR: usize = 8;
+
+/// What comes to the owner by itself, so that "expected by" is no deadline.
+const COMING: &[&str] = &[
+    "delivery",
+    "arrival",
+    "parcel",
+    "package",
+    "order",
+    "shipment",
+    "goods",
+    "results",
+    "release",
+    "train",
+    "flight",
+    "rain",
+    "snow",
+    "completion",
+];
 
 /// Phrases by which a sentence states that something has a day by which it is wanted.
 pub(crate) fn deadlines(tokens: &[Token]) -> Vec<usize> {
@@ -29,23 +49,66 @@ pub(crate) fn deadlines(tokens: &[Token]) -> Vec<usize> {
             let is_cue = match token.text.as_str() {
                 "deadline" => true,
                 "due" => !after.first().is_some_and(|it| it.is_word("to")),
-                "must" | "should" => after
-                    .first()
-                    .is_some_and(|it| it.is_one_of(&["be", "reach", "arrive"])),
+                "must" | "should" => {
+                    let is_able = after.get(1).is_some_and(|it| it.is_word("able"));
+                    let is_wanted = after
+                        .first()
+                        .is_some_and(|it| it.is_one_of(&["be", "reach", "arrive"]));
+                    is_wanted && !is_able
+                }
                 "closing" => after.first().is_some_and(|it| it.is_word("date")),
                 "needs" | "has" | "have" | "need" => stands(after, &["to", "be"]),
-                "needed" | "required" | "expected" | "wanted" => after
-                    .first()
-                    .is_some_and(|it| it.is_one_of(&["by", "on", "no", "before"])),
+                "needed" | "required" | "expected" | "wanted" => {
+                    let is_forecast = token.text == "expected"
+                        && tokens[..*at].iter().any(|it| it.is_one_of(COMING));
+                    let is_led = after
+                        .first()
+                        .is_some_and(|it| it.is_one_of(&["by", "on", "no", "before"]));
+                    is_led && !is_forecast
+                }
                 "until" | "till" => at
                     .checked_sub(1)
                     .is_some_and(|it| tokens[it].is_one_of(&["have", "has"])),
                 "delivery" => after.first().is_some_and(|it| it.is_word("date")),
                 _ => false,
             };
-            is_cue && !is_past && token.kind == Kind::Word
+            is_cue && !is_past && token.kind == Kind::Word && !is_of_others(tokens, *at)
         })
         .collect()
+}
+
+/// "he is due", "my tax return is due", "Tom's report must be": what somebody else has to do.
+fn is_of_others(tokens: &[Token], cue: usize) -> bool {
+    const OTHERS: &[&str] = &["i", "i'm", "he", "he's", "she", "she's"];
+    const NO_OWNERS: &[&str] = &[
+        "it's",
+        "that's",
+        "there's",
+        "here's",
+        "what's",
+        "let's",
+        "today's",
+        "tomorrow's",
+        "week's",
+        "month's",
+        "year's",
+        "day's",
+    ];
+    let (start, _) = clause(tokens, cue);
+    let subject = &tokens[start..cue];
+    let is_pronoun = subject.iter().rev().take(3).any(|it| it.is_one_of(OTHERS));
+    let is_owned = subject.iter().rev().take(6).any(|it| {
+        it.is_one_of(&["my", "his", "her", "their"])
+            || (it.kind == Kind::Word && it.text.ends_with("'s") && !it.is_one_of(NO_OWNERS))
+    });
+    // "the deadline for Tom is", "for her": not "the deadline for applications".
+    let behind = &tokens[cue + 1..];
+    let is_for_one = behind.first().is_some_and(|it| it.is_word("for"))
+        && behind.get(1).is_some_and(|it| {
+            let is_name = it.is_capital && behind.get(2).is_some_and(|it| it.is_word("is"));
+            is_name || it.is_one_of(&["him", "her", "them", "me", "us"])
+        });
+    is_pronoun || is_owned || is_for_one
 }
 
 /// Whether a line introduces what is to be done: "Still missing from you:", "To do:".
@@ -65,6 +128,35 @@ pub(crate) fn introduces_tasks(tokens: &[Token]) -> bool {
         || PHRASES
             .iter()
             .any(|it| crate::token::find(tokens, it, 0).is_some())
+}
+
+/// Whether a line introduces the words of somebody else: "Tom wrote:", "The client says:", "His answer:".
+pub(crate) fn introduces_words_of_others(tokens: &[Token]) -> bool {
+    const VERBS: &[&str] = &[
+        "wrote", "writes", "said", "says", "replied", "replies", "answered", "answers", "asked",
+        "asks", "texted", "emailed", "quote", "told",
+    ];
+    const WORDS: &[&str] = &[
+        "mail", "email", "message", "letter", "answer", "reply", "words", "note",
+    ];
+    let last_verb = tokens.iter().rposition(|it| it.is_one_of(VERBS));
+    let by_author = last_verb
+        .and_then(|at| at.checked_sub(1))
+        .is_some_and(|at| tokens[at].is_one_of(&["i", "we", "i've", "we've"]));
+    let is_said = last_verb.is_some_and(|at| tokens.len() - at <= 6) && !by_author;
+    // "FYI, from Tom:", "See the mail from Tom:"
+    let is_handed_on = tokens
+        .iter()
+        .any(|it| it.is_one_of(WORDS) || it.is_one_of(&["fyi", "below", "fw", "fwd"]))
+        && tokens.windows(2).any(|it| {
+            it[0].is_one_of(&["from", "of", "by"]) && it[1].is_capital && it[1].kind == Kind::Word
+        });
+    let is_theirs = tokens.windows(2).any(|it| {
+        let owner = it[0].is_one_of(&["his", "her", "their"])
+            || (it[0].kind == Kind::Word && it[0].is_capital && it[0].text.ends_with("'s"));
+        owner && it[1].is_one_of(WORDS)
+    });
+    is_said || is_theirs || is_handed_on
 }
 
 /// Whether the words from `from` to `to` announce what somebody will do.
@@ -174,6 +266,11 @@ pub(crate) fn asks_for_delivery_on(
         "session",
         "workshop",
     ];
+    // "tickets for the match on": the day is that of the event.
+    const EVENTS: &[&str] = &[
+        "match", "game", "concert", "show", "flight", "train", "trip", "exam", "wedding",
+        "birthday", "race", "stay", "course", "class", "hearing", "trial",
+    ];
     const OTHER_CLAUSE: &[&str] = &[
         "why", "what", "how", "when", "where", "who", "that", "which", "whether", "while", "left",
         "went", "came", "took", "gave", "got", "brought", "saw", "ran", "fell", "broke", "lost",
@@ -205,16 +302,32 @@ pub(crate) fn asks_for_delivery_on(
             .is_some_and(|it| tokens[it].is_one_of(&["a", "the", "our", "quick", "short", "for"]));
         tokens[at].is_word("call") && !is_noun
     };
+    // "Please confirm the delivery on": the day is that of the thing.
+    const ABOUT_A_THING: &[&str] = &["confirm", "cancel", "approve", "check"];
+    let is_about_a_thing = |at: usize| {
+        tokens[at].is_one_of(ABOUT_A_THING)
+            && tokens[at + 1..to]
+                .iter()
+                .any(|it| it.is_one_of(&["the", "your", "our", "my", "a"]))
+    };
     let last_verb = words()
         .rev()
         .find(|at| tokens[*at].is_one_of(MEETING) || tokens[*at].is_one_of(IMPERATIVES));
     let is_delivery = match last_verb {
         _ if is_state => true,
         Some(at) if tokens[at].is_one_of(MEETING) => is_call(at),
+        Some(at) if is_about_a_thing(at) => false,
         Some(_) => true,
         None => !needs_verb,
     };
-    is_delivery && !tells_other
+    let is_of_event = words().any(|at| {
+        let lead = &tokens[at.saturating_sub(3).max(from)..at];
+        tokens[at].is_one_of(EVENTS)
+            && lead
+                .iter()
+                .any(|it| it.is_one_of(&["for", "from", "of", "about", "to"]))
+    });
+    is_delivery && !tells_other && !is_of_event
 }
 
 /// Whether the clause around `at` denies what it says.
@@ -274,6 +387,7 @@ pub(crate) fn is_reported(tokens: &[Token], at: usize) -> bool {
             "claimed",
         ]) && !is_own
     });
+    let is_according = crate::token::find(before, &["according", "to"], 0).is_some();
     let plain = before.iter().filter(|it| it.is_sign("\"")).count();
     let opened = before
         .iter()
@@ -283,13 +397,32 @@ pub(crate) fn is_reported(tokens: &[Token], at: usize) -> bool {
         .iter()
         .filter(|it| it.is_sign("”") || it.is_sign("»"))
         .count();
-    tells || plain % 2 == 1 || opened > closed
+    // "For example: please pay"
+    let is_example = [&["for", "example"][..], &["for", "instance"]]
+        .iter()
+        .any(|it| stands(before, it))
+        && before
+            .get(2)
+            .is_some_and(|it| it.is_sign(":") || it.is_sign(",") || it.is_sign("\""));
+    tells || is_according || is_example || plain % 2 == 1 || opened > closed
 }
 
 /// Whether the sentence asks if something is so, before `at`.
 pub(crate) fn is_asked_about(tokens: &[Token], at: usize) -> bool {
     let before = &tokens[..at.min(tokens.len())];
-    before.iter().any(|it| it.is_word("whether"))
+    (0..before.len()).any(|at| {
+        let asks = at > 0
+            && before[at - 1].is_one_of(&[
+                "know",
+                "check",
+                "ask",
+                "wonder",
+                "wondering",
+                "sure",
+                "unsure",
+            ]);
+        before[at].is_word("whether") || (before[at].is_word("if") && asks)
+    })
 }
 
 /// The clause around `at`: up to a comma, a dash, or a word that begins another clause.

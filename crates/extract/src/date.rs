@@ -33,6 +33,8 @@ pub(crate) enum Phrase {
     NextWeekday(Weekday),
     /// "Friday week": the coming one, and a week more.
     WeekdayWeek(Weekday),
+    /// "the 5th of this month", "of next month": so many months ahead.
+    DayOfMonthAhead(u8, u8),
     /// Days after the message.
     InDays(i64),
     /// The last day of the month so many months ahead.
@@ -220,6 +222,15 @@ fn dated(rest: &[Token]) -> Option<(Phrase, usize)> {
     if rest.get(1).is_some_and(|it| it.is_word("week")) {
         return Some((Phrase::WeekdayWeek(day), 2));
     }
+    if rest.get(1).is_some_and(|it| it.is_word("fortnight")) {
+        return Some((Phrase::Unclear(crate::mark::DATE_VAGUE), 2));
+    }
+    // "Friday in two weeks"
+    if rest.get(1).is_some_and(|it| it.is_word("in"))
+        && let Some((_, length)) = rest.get(2..).and_then(span)
+    {
+        return Some((Phrase::Unclear(crate::mark::DATE_VAGUE), 2 + length));
+    }
     if stands(&rest[1..], &["after", "next"]) {
         return Some((Phrase::Unclear(crate::mark::DATE_NEXT_WEEKDAY), 3));
     }
@@ -274,9 +285,14 @@ fn qualified_behind(rest: &[Token]) -> Option<(Phrase, usize)> {
 }
 
 fn qualified_weekday(rest: &[Token]) -> Option<(Phrase, usize)> {
+    // Days with names of their own, which move or are observed on other days.
+    const NAMED: &[&str] = &[
+        "black", "good", "cyber", "easter", "ash", "whit", "palm", "holy", "maundy", "shrove",
+    ];
     let (first, tail) = rest.split_first()?;
     let day = tail.first().and_then(weekday)?;
     let phrase = match first.text.as_str() {
+        name if NAMED.contains(&name) => Phrase::Unclear(crate::mark::DATE_VAGUE),
         "this" | "coming" => Phrase::ThisWeekday(day),
         "next" => Phrase::NextWeekday(day),
         "last" | "past" | "previous" => Phrase::Past,
@@ -292,8 +308,8 @@ fn qualified_weekday(rest: &[Token]) -> Option<(Phrase, usize)> {
     }
 }
 
-/// "tomorrow", "in 3 days", "within two weeks".
-fn relative(rest: &[Token]) -> Option<(Phrase, usize)> {
+/// "tomorrow", "today".
+fn named(rest: &[Token]) -> Option<(Phrase, usize)> {
     let named: &[(&[&str], Phrase)] = &[
         (&["day", "after", "tomorrow"], Phrase::InDays(2)),
         (&["today"], Phrase::InDays(0)),
@@ -302,8 +318,14 @@ fn relative(rest: &[Token]) -> Option<(Phrase, usize)> {
         (&["tmrw"], Phrase::InDays(1)),
         (&["yesterday"], Phrase::Past),
     ];
-    if let Some((words, phrase)) = named.iter().find(|(words, _)| stands(rest, words)) {
-        return Some((phrase.clone(), words.len()));
+    let (words, phrase) = named.iter().find(|(words, _)| stands(rest, words))?;
+    Some((phrase.clone(), words.len()))
+}
+
+/// "tomorrow", "in 3 days", "within two weeks".
+fn relative(rest: &[Token]) -> Option<(Phrase, usize)> {
+    if let Some(found) = named(rest) {
+        return Some(found);
     }
     let first = rest.first()?;
     if first.is_one_of(&["in", "within"]) {
@@ -312,7 +334,14 @@ fn relative(rest: &[Token]) -> Option<(Phrase, usize)> {
             .take_while(|it| it.is_one_of(&["the", "next", "another", "coming"]))
             .count();
         let start = 1 + skipped.min(2);
-        return span(rest.get(start..)?).map(|(phrase, length)| (phrase, start + length));
+        let (phrase, length) = span(rest.get(start..)?)?;
+        return Some(match from_other_day(&rest[start + length..]) {
+            Some(more) => (
+                Phrase::Unclear(crate::mark::DATE_VAGUE),
+                start + length + more,
+            ),
+            None => (phrase, start + length),
+        });
     }
     let (phrase, length) = span(rest)?;
     let tail = &rest[length..];
@@ -322,11 +351,34 @@ fn relative(rest: &[Token]) -> Option<(Phrase, usize)> {
     if stands(tail, &["from", "now"]) || stands(tail, &["from", "today"]) {
         return Some((phrase, length + 2));
     }
-    None
+    let more = from_other_day(tail).or_else(|| from_event(tail))?;
+    Some((Phrase::Unclear(crate::mark::DATE_VAGUE), length + more))
+}
+
+/// "a week on Friday", "two days after 12 November": how many tokens the other day takes.
+fn from_other_day(tail: &[Token]) -> Option<usize> {
+    let first = tail.first()?;
+    if !first.is_one_of(&["on", "from", "after", "before", "of"]) {
+        return None;
+    }
+    let (phrase, length) = dated(&tail[1..]).or_else(|| named(&tail[1..]))?;
+    let is_today = phrase == Phrase::InDays(0) && first.is_word("from");
+    (!is_today).then_some(1 + length)
+}
+
+/// "30 days after receipt": counted from something that is no day.
+fn from_event(tail: &[Token]) -> Option<usize> {
+    let first = tail.first()?;
+    first
+        .is_one_of(&["after", "before", "following", "upon"])
+        .then_some(1)
 }
 
 /// "3 days", "two weeks", "a fortnight", "48 hours".
 fn span(rest: &[Token]) -> Option<(Phrase, usize)> {
+    if let Some(length) = vague_span(rest) {
+        return Some((Phrase::Unclear(crate::mark::DATE_VAGUE), length));
+    }
     let count = rest.first().and_then(count)?;
     let unit = rest.get(1)?;
     let days = match unit.text.as_str() {
@@ -349,8 +401,34 @@ fn span(rest: &[Token]) -> Option<(Phrase, usize)> {
     is_coarse.then_some((Phrase::Unclear(crate::mark::DATE_VAGUE), 2))
 }
 
+/// "a few days", "a couple of weeks", "two or three days", "2-3 days": how many tokens it takes.
+fn vague_span(rest: &[Token]) -> Option<usize> {
+    let is_unit = |at: usize| {
+        rest.get(at)
+            .is_some_and(|it| it.is_one_of(&["days", "weeks", "hours", "months"]))
+    };
+    let skipped = usize::from(rest.first().is_some_and(|it| it.is_one_of(&["a", "next"])));
+    let first = rest.get(skipped)?;
+    let is_pair = rest.get(1).is_some_and(|it| it.is_one_of(&["or", "to"]))
+        && count(&rest[0]).is_some()
+        && rest.get(2).and_then(count).is_some();
+    let is_range = first.kind == Kind::Number && first.text.contains(['-', '–']);
+    let unit = match () {
+        () if first.is_one_of(&["few", "several", "some"]) || is_range => skipped + 1,
+        () if first.is_word("couple") => {
+            skipped + 1 + usize::from(rest.get(skipped + 1)?.is_word("of"))
+        }
+        () if is_pair => 3,
+        () => return None,
+    };
+    is_unit(unit).then_some(unit + 1)
+}
+
 /// Periods without a day.
 fn vague(rest: &[Token]) -> Option<(Phrase, usize)> {
+    if let Some(found) = week(rest).or_else(|| feast(rest)) {
+        return Some(found);
+    }
     let first = rest.first()?;
     let second = rest.get(1);
     let is_period = |token: &Token| token.is_one_of(&["week", "month", "quarter", "year"]);
@@ -370,6 +448,74 @@ fn vague(rest: &[Token]) -> Option<(Phrase, usize)> {
         Phrase::Unclear(crate::mark::DATE_VAGUE),
         1 + usize::from(has_year),
     ))
+}
+
+/// "week 47", "W47", "the week of 9 November", "w/c 9 November".
+fn week(rest: &[Token]) -> Option<(Phrase, usize)> {
+    let unclear = |length| Some((Phrase::Unclear(crate::mark::DATE_VAGUE), length));
+    let first = rest.first()?;
+    let is_number = |at: usize| {
+        let number = rest.get(at).filter(|it| it.kind == Kind::Number);
+        number.is_some_and(|it| it.text.parse::<u8>().is_ok_and(|it| (1..=53).contains(&it)))
+    };
+    let is_code = first.is_word("w")
+        && first.is_upper
+        && rest
+            .get(1)
+            .is_some_and(|it| it.is_glued && it.text.len() == 2);
+    if (is_code || first.is_one_of(&["week", "weeks", "wk", "kw", "cw"])) && is_number(1) {
+        return unclear(2);
+    }
+    let is_begun = first.is_one_of(&["week", "wk"])
+        && rest.get(1).is_some_and(|it| {
+            it.is_one_of(&[
+                "of",
+                "commencing",
+                "beginning",
+                "starting",
+                "ending",
+                "from",
+            ])
+        });
+    let is_short = first.is_word("w")
+        && rest.get(1).is_some_and(|it| it.is_sign("/"))
+        && rest.get(2).is_some_and(|it| it.is_one_of(&["c", "b", "e"]));
+    let start = if is_short { 3 } else { 2 };
+    if !is_begun && !is_short {
+        return None;
+    }
+    let skipped = rest[start..]
+        .iter()
+        .take(2)
+        .take_while(|it| it.is_one_of(&["the", "on"]))
+        .count();
+    let (_, length) = dated(&rest[start + skipped..])?;
+    unclear(start + skipped + length)
+}
+
+/// Feasts, whose days are no part of the grammar: "Christmas Eve", "New Year".
+fn feast(rest: &[Token]) -> Option<(Phrase, usize)> {
+    const NAMES: &[&[&str]] = &[
+        &["christmas", "eve"],
+        &["christmas", "day"],
+        &["christmas"],
+        &["xmas"],
+        &["boxing", "day"],
+        &["new", "year's", "eve"],
+        &["new", "year's", "day"],
+        &["new", "year's"],
+        &["new", "year"],
+        &["easter"],
+        &["thanksgiving"],
+        &["halloween"],
+        &["labor", "day"],
+        &["labour", "day"],
+        &["memorial", "day"],
+        &["independence", "day"],
+        &["bank", "holiday"],
+    ];
+    let name = NAMES.iter().find(|it| stands(rest, it))?;
+    Some((Phrase::Unclear(crate::mark::DATE_VAGUE), name.len()))
 }
 
 fn count(token: &Token) -> Option<i64> {

@@ -84,6 +84,7 @@ impl Reference {
             | Phrase::ThisWeekday(_)
             | Phrase::NextWeekday(_)
             | Phrase::WeekdayWeek(_)
+            | Phrase::DayOfMonthAhead(..)
             | Phrase::InDays(_)
             | Phrase::EndOfMonthAhead(_)
             | Phrase::EndOfMonth(..)
@@ -106,14 +107,15 @@ impl Reference {
             Phrase::ThisWeekday(weekday) => this_weekday(sent, weekday),
             Phrase::NextWeekday(weekday) => self.next_weekday(sent, weekday),
             Phrase::WeekdayWeek(weekday) => Ok(Days::sure(later(coming(sent, weekday)?, 7)?, 0.7)),
+            Phrase::DayOfMonthAhead(day, months) => {
+                let (year, month) = month_ahead(sent, months);
+                calendar_day(year, month, day)
+                    .map(|day| Days::sure(day, 0.75))
+                    .ok_or(mark::DATE_IMPLAUSIBLE)
+            }
             Phrase::InDays(days) => Ok(Days::sure(later(sent, days)?, 0.75)),
             Phrase::EndOfMonthAhead(months) => {
-                let month = u8::from(sent.month()) + months;
-                let (year, month) = if month > 12 {
-                    (sent.year() + 1, month - 12)
-                } else {
-                    (sent.year(), month)
-                };
+                let (year, month) = month_ahead(sent, months);
                 Ok(Days::sure(last_of(year, month)?, 0.75))
             }
             Phrase::EndOfMonth(month, year) => {
@@ -169,13 +171,8 @@ impl Reference {
     /// "the 14th": of this month or, once it is over, of the next.
     fn day_of_month(&self, day: u8) -> Result<Days, &'static str> {
         let sent = self.sent()?;
-        let month = u8::from(sent.month());
-        let (next_year, next_month) = if month == 12 {
-            (sent.year() + 1, 1)
-        } else {
-            (sent.year(), month + 1)
-        };
-        let this = calendar_day(sent.year(), month, day).filter(|it| *it >= sent);
+        let (next_year, next_month) = month_ahead(sent, 1);
+        let this = calendar_day(sent.year(), u8::from(sent.month()), day).filter(|it| *it >= sent);
         this.or_else(|| calendar_day(next_year, next_month, day))
             .map(|day| Days::sure(day, 0.7))
             .ok_or(mark::DATE_IMPLAUSIBLE)
@@ -226,6 +223,12 @@ fn coming(day: Date, weekday: Weekday) -> Result<Date, &'static str> {
 fn later(day: Date, days: i64) -> Result<Date, &'static str> {
     day.checked_add(Duration::days(days))
         .ok_or(mark::DATE_IMPLAUSIBLE)
+}
+
+/// Year and month, so many months after a day.
+fn month_ahead(day: Date, months: u8) -> (i32, u8) {
+    let month = u8::from(day.month()) - 1 + months;
+    (day.year() + i32::from(month / 12), month % 12 + 1)
 }
 
 fn last_of(year: i32, month: u8) -> Result<Date, &'static str> {

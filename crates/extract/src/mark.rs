@@ -130,6 +130,8 @@ marks! {
         "A time whose zone is not known, or has a name that several zones share.";
     TIME_CLOCK_CHANGE = "time.clock_change",
         "Clocks may change between the message and the time that it names.";
+    TIME_MIDNIGHT = "time.midnight",
+        "Midnight of a day: its beginning or its end.";
     TIME_INEXACT = "time.inexact",
         "A time that is not exact, or a stretch of time.";
     PHONE_COUNTRY_UNKNOWN = "contact.country_unknown",

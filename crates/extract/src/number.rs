@@ -43,6 +43,8 @@ pub(crate) fn read(text: &str, style: Option<Decimal>) -> Reading {
             };
             let group = if decimal == '.' { ',' } else { '.' };
             match plain.rsplit_once(decimal) {
+                // "1,234.567": another group, or a fraction that no money has.
+                Some((_, fraction)) if fraction.len() == 3 => Reading::Ambiguous,
                 Some((whole, fraction)) => grouped(whole, group, fraction),
                 None => Reading::Unreadable,
             }
@@ -96,7 +98,7 @@ fn one_kind(plain: &str, separator: char, count: usize, style: Option<Decimal>) 
         };
     }
     if whole.contains('\'') {
-        return grouped(whole, '\'', last);
+        return Reading::Ambiguous;
     }
     match (style, separator) {
         (Some(Decimal::Point), ',') | (Some(Decimal::Comma), '.') => grouped(plain, separator, ""),
@@ -151,6 +153,8 @@ mod tests {
             ("0.99", exact("0", "99")),
             ("1,234", Reading::Assumed("1234".to_owned())),
             ("45.000", Reading::Ambiguous),
+            ("1,234.567", Reading::Ambiguous),
+            ("1'234.567", Reading::Ambiguous),
             ("1,23,456", Reading::Unreadable),
             ("1.234,567,89", Reading::Unreadable),
             ("007", Reading::Unreadable),

@@ -8,7 +8,7 @@ mod whole;
 use serde_json::{Value, json};
 
 use self::commitment::promised;
-use self::judge::{Asked, is_in_range, is_plain_talk, judge, judge_amount};
+use self::judge::{Asked, is_in_range, is_moved, is_plain_talk, judge, judge_amount};
 use self::meeting::met;
 use self::whole::{
     author_text, doubts, is_english, reason_to_skip, reference, takes_back, talks_to_a_machine,
@@ -94,6 +94,8 @@ struct Cues<'a> {
 struct Introduced {
     request: bool,
     payment: bool,
+    /// They are the words of somebody else ("Tom wrote:").
+    reported: bool,
     is_used: bool,
 }
 
@@ -111,7 +113,8 @@ impl<'a> Reader<'a> {
     fn sentences(&mut self, sentences: &[Sentence], mentions: &[Vec<Mention>]) {
         let mut introduced = Introduced::default();
         for (sentence, mentions) in sentences.iter().zip(mentions) {
-            let is_below = sentence.is_item && !(sentence.starts_paragraph && introduced.is_used);
+            let is_over = sentence.starts_paragraph && introduced.is_used;
+            let is_below = (sentence.is_item || introduced.reported) && !is_over;
             if !is_below {
                 introduced = Introduced::default();
             }
@@ -120,6 +123,14 @@ impl<'a> Reader<'a> {
                 // Whatever it says is meant to be obeyed.
                 self.note(mark::INSTRUCTION_SUSPECTED);
                 introduced.is_used = true;
+                continue;
+            }
+            if introduced.reported {
+                introduced.is_used = true;
+                let is_telling = !mentions.is_empty() || !cue::requests(tokens).is_empty();
+                if is_telling || !amount::amounts(tokens, &self.styles).is_empty() {
+                    self.note(mark::REPORTED);
+                }
                 continue;
             }
             // "Sorry, make that Monday" asks for nothing by itself.
@@ -135,13 +146,14 @@ impl<'a> Reader<'a> {
                 commitments: &commitments,
             };
             self.dates(sentence, cues, mentions, introduced.request);
-            self.amounts(sentence, introduced.payment);
+            self.amounts(sentence, mentions, introduced.payment);
             introduced.is_used = true;
             if sentence.introduces {
                 introduced = Introduced {
                     request: (!requests.is_empty() || cue::introduces_tasks(tokens))
                         && !cue::is_negated(tokens, 0),
                     payment: !amount::payments(tokens).is_empty() && !cue::is_negated(tokens, 0),
+                    reported: cue::introduces_words_of_others(tokens),
                     is_used: false,
                 };
             }
@@ -153,6 +165,7 @@ impl<'a> Reader<'a> {
         let own: Vec<&Cue> = requests
             .iter()
             .filter(|it| !cue::is_reported(tokens, it.at))
+            .filter(|it| !cue::is_unwanted(tokens, it.at))
             .filter(|it| !cue::is_conditional(tokens, it.at))
             .collect();
         if own.is_empty() && requests.iter().any(|it| cue::is_conditional(tokens, it.at)) {
@@ -190,9 +203,16 @@ impl<'a> Reader<'a> {
         is_introduced: bool,
     ) {
         let requests = cues.requests;
+        if !requests.is_empty() && cue::has_unread_deadline(&sentence.tokens, mentions) {
+            self.note(mark::NOT_EXTRACTED);
+        }
         for (at, mention) in mentions.iter().enumerate() {
             if is_in_range(&sentence.tokens, mentions, at) {
                 self.note(mark::DATE_RANGE);
+                continue;
+            }
+            if is_moved(&sentence.tokens, mentions, at) {
+                self.note(mark::CORRECTED);
                 continue;
             }
             match met(sentence, mention) {
@@ -313,9 +333,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn amounts(&mut self, sentence: &Sentence, is_introduced: bool) {
+    fn amounts(&mut self, sentence: &Sentence, mentions: &[Mention], is_introduced: bool) {
         let tokens = &sentence.tokens;
         let all = amount::amounts(tokens, &self.styles);
+        let is_day = |at: usize| mentions.iter().any(|it| (it.start..it.end).contains(&at));
+        if amount::has_unread(tokens, &all, is_day) {
+            self.note(mark::NOT_EXTRACTED);
+        }
         for found in &all {
             if !amount::is_due(tokens, found, &all, is_introduced) {
                 if found.currency.is_some() {
@@ -419,7 +443,7 @@ fn rule_of(phrase: &Phrase) -> &'static str {
     match phrase {
         Phrase::Full(..) | Phrase::MonthDay(..) => "date.explicit",
         Phrase::Numeric(..) => "date.numeric",
-        Phrase::DayOfMonth(_) => "date.day_of_month",
+        Phrase::DayOfMonth(_) | Phrase::DayOfMonthAhead(..) => "date.day_of_month",
         Phrase::Weekday(_)
         | Phrase::ThisWeekday(_)
         | Phrase::NextWeekday(_)

@@ -1,25 +1,36 @@
 //! The text of an HTML part that a reader would see.
 //!
 //! No browser: what style sheets do to an element is known only as far as `style` attributes, a
-//! few attributes, and rules for single classes say. Whoever wants to hide text from this reader
+//! few attributes, and rules for single classes, ids and elements say. Whoever wants to hide text from this reader
 //! can; so what it yields is as untrusted as any text, and what it knows to be hidden is left out
 //! and marked.
 
+mod color;
 mod declaration;
 mod entity;
 mod style;
 
-use std::collections::HashSet;
-
+use self::color::is_like;
 use self::entity::decode_entities;
-use self::style::{Style, sheets};
+use self::style::{Hidden, Style, sheets};
 
 /// Elements deeper than this are read as if they stood at this depth.
 const MAX_DEPTH: usize = 256;
 
 /// Elements that browsers do not draw, and words that their author has struck out.
 const UNSEEN: &[&str] = &[
-    "canvas", "datalist", "del", "iframe", "meter", "noembed", "noframes", "progress", "rp", "s",
+    "annotation",
+    "annotation-xml",
+    "canvas",
+    "datalist",
+    "del",
+    "iframe",
+    "meter",
+    "noembed",
+    "noframes",
+    "progress",
+    "rp",
+    "s",
     "strike",
 ];
 
@@ -36,6 +47,7 @@ const QUOTING_IDS: &[&str] = &[
     "appendonsend",
     "divrplyfwdmsg",
     "mail-editor-reference-message-container",
+    "zwchr",
 ];
 
 /// The mark of a message with text that nobody sees.
@@ -48,14 +60,14 @@ const MAX_TEXT_BYTES: usize = 1024 * 1024;
 pub(super) struct Visible {
     pub(super) text: String,
     pub(super) has_hidden: bool,
-    /// A style sheet hides something by a selector that is not read.
+    /// A style hides something by a selector that is not read, or may by a variable.
     pub(super) has_unread_rules: bool,
 }
 
 /// Reads an HTML document.
 pub(super) fn visible(html: &str) -> Visible {
     let sheets = sheets(html);
-    let mut writer = Writer::new(sheets.hidden_classes);
+    let mut writer = Writer::new(sheets.hidden);
     let mut rest = html;
     while let Some(at) = rest.find('<') {
         writer.text(&rest[..at]);
@@ -70,7 +82,7 @@ pub(super) fn visible(html: &str) -> Visible {
     Visible {
         text: writer.out,
         has_hidden: writer.has_hidden,
-        has_unread_rules: sheets.has_unread,
+        has_unread_rules: sheets.has_unread || writer.has_unread,
     }
 }
 
@@ -79,14 +91,36 @@ struct Element {
     name: String,
     is_hidden: bool,
     is_quote: bool,
-    is_dark: bool,
+    /// Its text is too small to see.
+    is_tiny: bool,
+    /// The colours of its text and of what is behind it, in one form; empty: those of a page.
+    color: String,
+    background: String,
+}
+
+impl Element {
+    /// Nobody sees its text, but perhaps that of an element in it.
+    fn is_unseen(&self) -> bool {
+        self.is_hidden || self.is_tiny || self.is_colorless()
+    }
+
+    /// Its text has the colour of what is behind it.
+    fn is_colorless(&self) -> bool {
+        let behind = match self.background.as_str() {
+            "" => "#ffffff",
+            color => color,
+        };
+        !self.color.is_empty() && is_like(&self.color, behind)
+    }
 }
 
 struct Writer {
     out: String,
     open: Vec<Element>,
-    hidden_classes: HashSet<String>,
+    hidden: Hidden,
     has_hidden: bool,
+    /// A style says something that is not read.
+    has_unread: bool,
     wants_space: bool,
     wants_line: bool,
     /// A raised text has begun.
@@ -98,12 +132,13 @@ struct Writer {
 }
 
 impl Writer {
-    fn new(hidden_classes: HashSet<String>) -> Self {
+    fn new(hidden: Hidden) -> Self {
         Self {
             out: String::new(),
             open: Vec::new(),
-            hidden_classes,
+            hidden,
             has_hidden: false,
+            has_unread: false,
             wants_space: false,
             wants_line: false,
             wants_raised: false,
@@ -157,46 +192,62 @@ impl Writer {
         ];
         self.separate(&name);
         self.wants_raised = name == "sup";
-        if VOID.contains(&name.as_str()) {
+        let is_void = VOID.contains(&name.as_str());
+        if is_void && name != "hr" {
             return;
         }
         let style = Style::of(attributes);
+        self.is_rest_quoted |= QUOTING_IDS.contains(&style.id.as_str());
+        if is_void {
+            return;
+        }
+        self.has_unread |= style.has_unread;
         let parent = self.open.last();
-        let is_dark = style
-            .background
-            .map_or(parent.is_some_and(|it| it.is_dark), |it| !it);
-        let by_class = style
-            .classes
-            .iter()
-            .any(|it| self.hidden_classes.contains(it));
-        let is_white_on_white = style.is_white_text && !is_dark;
+        let inherited = |own: &str, of: fn(&Element) -> &String| match parent {
+            Some(parent) if own.is_empty() => of(parent).clone(),
+            Some(_) | None => own.to_owned(),
+        };
+        let color = inherited(&style.color, |it| &it.color);
+        let background = inherited(&style.background, |it| &it.background);
+        let is_tiny = style
+            .is_tiny
+            .unwrap_or_else(|| parent.is_some_and(|it| it.is_tiny));
         let is_hidden = parent.is_some_and(|it| it.is_hidden)
             || style.is_hidden
-            || by_class
-            || is_white_on_white
+            || self.hidden.matches(&name, &style)
+            || (name == "dialog" && !style.is_open)
             || ["head", "select", "svg", "object", "audio", "video"].contains(&name.as_str())
             || UNSEEN.contains(&name.as_str());
-        self.is_rest_quoted |= QUOTING_IDS.contains(&style.id.as_str());
         let is_quote = parent.is_some_and(|it| it.is_quote)
             || name == "blockquote"
+            || style.is_quote
             || style
                 .classes
                 .iter()
                 .any(|it| QUOTING_CLASSES.contains(&it.as_str()))
             || self.is_rest_quoted;
+        let is_in_marks = name == "q";
         if self.open.len() < MAX_DEPTH {
             self.open.push(Element {
                 name,
                 is_hidden,
                 is_quote,
-                is_dark,
+                is_tiny,
+                color,
+                background,
             });
+        }
+        if is_in_marks {
+            self.text("“");
         }
     }
 
     fn close(&mut self, name: &str) {
         let position = self.open.iter().rposition(|it| it.name == name);
         if let Some(position) = position {
+            if name == "q" {
+                self.text("”");
+            }
             self.open.truncate(position);
         }
         self.separate(name);
@@ -231,6 +282,18 @@ impl Writer {
             "dd",
             "center",
             "body",
+            "details",
+            "summary",
+            "main",
+            "nav",
+            "aside",
+            "figure",
+            "figcaption",
+            "address",
+            "form",
+            "fieldset",
+            "legend",
+            "caption",
         ];
         if BLOCKS.contains(&name) {
             self.wants_line = true;
@@ -255,7 +318,7 @@ impl Writer {
         let (is_hidden, is_quote) = self
             .open
             .last()
-            .map_or((false, false), |it| (it.is_hidden, it.is_quote));
+            .map_or((false, false), |it| (it.is_unseen(), it.is_quote));
         let is_quote = is_quote || self.is_rest_quoted;
         let is_raised = self.open.last().is_some_and(|it| it.name == "sup");
         if is_hidden {

@@ -90,7 +90,7 @@ pub(super) struct Head {
     pub(super) media_type: String,
     /// Lower-case; empty if there is none.
     pub(super) charset: String,
-    pub(super) is_flowed: bool,
+    pub(super) flow: Flow,
     pub(super) file_name: Option<String>,
     /// Only containers have one.
     boundary: Option<String>,
@@ -99,9 +99,33 @@ pub(super) struct Head {
     is_named: bool,
 }
 
+/// What the line breaks of a text mean (RFC 3676).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Flow {
+    /// As they stand.
+    Fixed,
+    /// A space before one makes it soft.
+    Spaced,
+    /// The same, and that space is none of the text.
+    Unspaced,
+}
+
+impl Flow {
+    fn of(format: Option<&str>, deletes_space: Option<&str>) -> Self {
+        let is = |value: Option<&str>, name| value.is_some_and(|it| it.eq_ignore_ascii_case(name));
+        match (is(format, "flowed"), is(deletes_space, "yes")) {
+            (false, _) => Self::Fixed,
+            (true, false) => Self::Spaced,
+            (true, true) => Self::Unspaced,
+        }
+    }
+}
+
 #[derive(Clone, Copy)]
 enum Encoding {
     Plain,
+    /// A name that is not known; the bytes are taken as they are.
+    Unknown,
     QuotedPrintable,
     Base64,
 }
@@ -126,7 +150,7 @@ impl Head {
                 let label = it.split_whitespace().next().unwrap_or_default();
                 label.to_ascii_lowercase()
             }),
-            is_flowed: of_kind("format").is_some_and(|it| it.eq_ignore_ascii_case("flowed")),
+            flow: Flow::of(of_kind("format").as_deref(), of_kind("delsp").as_deref()),
             encoding: Encoding::of(&line("content-transfer-encoding")),
             is_attachment: kind_of(&disposition).eq_ignore_ascii_case("attachment"),
             is_named: name.is_some(),
@@ -145,10 +169,11 @@ impl Head {
 
 impl Encoding {
     fn of(field: &str) -> Self {
-        match field.to_ascii_lowercase().as_str() {
+        match kind_of(field).to_ascii_lowercase().as_str() {
             "base64" => Self::Base64,
             "quoted-printable" => Self::QuotedPrintable,
-            _ => Self::Plain,
+            "" | "7bit" | "8bit" | "binary" => Self::Plain,
+            _ => Self::Unknown,
         }
     }
 
@@ -156,6 +181,7 @@ impl Encoding {
     fn decoded(self, bytes: &[u8]) -> Result<Cow<'_, [u8]>, Cow<'_, [u8]>> {
         match self {
             Self::Plain => Ok(Cow::Borrowed(bytes)),
+            Self::Unknown => Err(Cow::Borrowed(bytes)),
             Self::QuotedPrintable => {
                 let exact = quoted_printable_decode(bytes).map(Cow::Owned);
                 let decode = || MessageStream::new(bytes).decode_quoted_printable_mime(b"");

@@ -8,7 +8,7 @@ use mail_parser::{Address, HeaderName, MessageParser};
 
 use super::header::{self, Field, Header, one_line};
 use super::marks::Marks;
-use super::part::{Head, Part, Parts};
+use super::part::{Flow, Head, Part, Parts};
 use super::text::is_invisible;
 use super::{MAX_MAILBOXES, charset};
 
@@ -51,7 +51,7 @@ pub(super) struct CalendarPart<'a> {
 pub(super) struct Body {
     pub(super) text: String,
     pub(super) is_html: bool,
-    pub(super) is_flowed: bool,
+    pub(super) flow: Flow,
 }
 
 /// What there is in a message.
@@ -178,7 +178,7 @@ fn bodies(parts: &Parts<'_>, marks: &mut Marks) -> Vec<Body> {
     let bodies = shown.map(|part| Body {
         text: charset::labelled(&part.contents, &part.head.charset, marks),
         is_html: part.head.is_html(),
-        is_flowed: part.head.is_flowed,
+        flow: part.head.flow,
     });
     bodies.collect()
 }

@@ -139,7 +139,8 @@ fn classify(line: &str, lines: &Lines<'_>, rest: TextOrigin, marks: &mut Marks) 
     }
     if styles::is_marked(line) {
         // A signature ends where a quotation begins: somebody answered below it.
-        return Run::new(Quoted, 1, Author);
+        let count = 1 + usize::from(styles::is_broken(line, lines));
+        return Run::new(Quoted, count, Author);
     }
     if begins_pgp(line, "SIGNATURE") {
         marks.add("signature.openpgp");

@@ -89,6 +89,16 @@ pub(super) fn currency_after(tokens: &[Token], at: usize) -> Option<(Currency, u
     if token.is_word("pounds") && tokens.get(at + 1).is_some_and(|it| it.is_word("sterling")) {
         return Some((sure("GBP"), 2));
     }
+    let next = tokens.get(at + 1);
+    // A weight.
+    if token.is_word("pounds") && next.is_some_and(|it| it.is_word("of")) {
+        return None;
+    }
+    if token.is_word("dollars")
+        && next.is_some_and(|it| it.is_one_of(&["canadian", "australian", "singapore"]))
+    {
+        return Some((UNKNOWN, 2));
+    }
     currency(token).map(|it| (it, 1))
 }
 

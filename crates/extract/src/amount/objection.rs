@@ -1,5 +1,6 @@
 //! Why an amount that is named beside a payment is still not owed as such.
 
+use super::currency::currency_before;
 use super::{Amount, is_missing};
 use crate::cue;
 use crate::mark;
@@ -55,7 +56,7 @@ pub(crate) fn objection(tokens: &[Token], amount: &Amount) -> Option<&'static st
             "reimburse",
             "reimbursed",
             "received",
-        ]) || (token.is_word("paid") && !is_to_be)
+        ]) || (token.is_one_of(&["paid", "settled"]) && !is_to_be)
     }) && !is_missing(tokens);
     let promised = cue::promises(tokens, 0, amount.start);
     let was_due = [
@@ -177,9 +178,25 @@ fn is_rate(after: &[Token]) -> bool {
     };
     let of_unit = first.is_one_of(&["a", "an", "every"])
         && after.get(1).is_some_and(|it| it.is_one_of(UNITS));
+    let for_each = first.is_word("for")
+        && after
+            .get(1)
+            .is_some_and(|it| it.is_one_of(&["each", "every", "one"]));
     of_unit
+        || for_each
         || first.is_one_of(&[
-            "per", "each", "hourly", "monthly", "daily", "pp", "apiece", "p",
+            "per",
+            "each",
+            "hourly",
+            "monthly",
+            "daily",
+            "weekly",
+            "yearly",
+            "annually",
+            "quarterly",
+            "pp",
+            "apiece",
+            "p",
         ])
         || (first.is_sign("/") && after.get(1).is_some_and(|it| it.kind == Kind::Word))
 }
@@ -207,12 +224,7 @@ fn is_inexact(before: &[Token], after: &[Token]) -> bool {
             "most",
         ]) || it.is_sign("~")
     });
-    let is_part = before.len() >= 2
-        && before[before.len() - 1].is_one_of(&["of"])
-        && (before[before.len() - 2].is_sign("%")
-            || before[before.len() - 2].is_one_of(&[
-                "half", "third", "quarter", "percent", "part", "share", "fraction", "most",
-            ]));
+    let is_part = is_part_of(before);
     let is_between = before.iter().rev().take(5).any(|it| it.is_word("between"));
     let up_to = before.len() >= 2 && stands(&before[before.len() - 2..], &["up", "to"]);
     let or_so = stands(after, &["or", "so"])
@@ -227,6 +239,52 @@ fn is_inexact(before: &[Token], after: &[Token]) -> bool {
             .take(2)
             .any(|it| it.kind == Kind::Number);
     about || is_between || is_part || up_to || or_so || is_range
+}
+
+/// "half of the", "20 % of", "the remaining 250 of": only a part of the figure is due.
+fn is_part_of(before: &[Token]) -> bool {
+    let skipped = before
+        .iter()
+        .rev()
+        .take_while(|it| it.is_one_of(&["the", "our", "your", "that", "those"]))
+        .count();
+    let Some((of, lead)) = before[..before.len() - skipped].split_last() else {
+        return false;
+    };
+    let Some((part, earlier)) = lead.split_last().filter(|_| of.is_word("of")) else {
+        return false;
+    };
+    let is_named = part.is_sign("%")
+        || part.is_one_of(&[
+            "half", "third", "thirds", "quarter", "quarters", "percent", "part", "share",
+            "fraction", "most", "out",
+        ]);
+    // "invoice 12 of EUR 500" has a number of its own.
+    let is_counted = is_figure(part)
+        && earlier.last().is_none_or(|it| {
+            it.is_one_of(&[
+                "pay",
+                "remaining",
+                "first",
+                "last",
+                "second",
+                "the",
+                "other",
+                "another",
+                "only",
+                "transfer",
+                "remit",
+                "settle",
+                "just",
+            ])
+        });
+    is_named || is_counted
+}
+
+/// A number, also in signs of its own: "½", "５".
+fn is_figure(token: &Token) -> bool {
+    token.kind == Kind::Number
+        || (token.kind == Kind::Sign && token.text.chars().all(char::is_numeric))
 }
 
 /// "two invoices of", "3 x", "twice", "100-£150": the figure is not the whole of what is due.
@@ -246,6 +304,8 @@ fn is_multiple(before: &[Token]) -> bool {
         it.is_one_of(&[
             "x", "times", "twice", "double", "triple", "thrice", "less", "plus",
         ]) || it.is_sign("×")
+            || it.is_sign("*")
+            || (it.kind == Kind::Sign && is_figure(it))
     });
     let count = before.len();
     let of_parts =
@@ -254,15 +314,26 @@ fn is_multiple(before: &[Token]) -> bool {
         && before[count - 2].kind == Kind::Number
         && (before[count - 1].is_sign("-")
             || before[count - 1].is_sign("–")
-            || before[count - 1].is_sign("/"));
+            || before[count - 1].is_sign("/")
+            || before[count - 1].is_one_of(&["or", "to"])
+            || (before[count - 1].is_word("and") && currency_before(before, count - 2).is_none()));
     is_factor || of_parts || in_range
 }
 
 /// "plus VAT", "less EUR 50", "or USD 130": what follows changes the figure.
 fn is_changed_behind(after: &[Token]) -> bool {
+    let skipped = usize::from(
+        after.first().is_some_and(|it| it.is_sign(","))
+            && after
+                .get(1)
+                .is_some_and(|it| it.is_one_of(&["plus", "less", "minus"])),
+    );
+    let after = &after[skipped..];
     let Some(first) = after.first() else {
         return false;
     };
+    let is_deducted =
+        first.is_word("after") && after.get(1).is_some_and(|it| it.text.starts_with("deduct"));
     let adds = first.is_one_of(&[
         "plus",
         "less",
@@ -276,7 +347,10 @@ fn is_changed_behind(after: &[Token]) -> bool {
         "exclusive",
         "times",
         "x",
-    ]) || first.is_sign("+");
+        "twice",
+        "thrice",
+    ]) || ["+", "×", "*"].iter().any(|it| first.is_sign(it));
+    let is_repeated = after.get(1).is_some_and(|it| it.is_word("times"));
     let adds_cents = first.is_word("and")
         && after.get(1).is_some_and(|it| it.kind == Kind::Number)
         && after
@@ -288,5 +362,5 @@ fn is_changed_behind(after: &[Token]) -> bool {
             .skip(1)
             .take(2)
             .any(|it| it.kind == Kind::Number);
-    adds || adds_cents || is_choice
+    adds || is_deducted || is_repeated || adds_cents || is_choice
 }

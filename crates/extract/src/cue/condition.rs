@@ -67,10 +67,33 @@ pub(crate) fn is_conditional(tokens: &[Token], at: usize) -> bool {
         ])
     });
     in_clause
+        || has_proviso(tokens)
         || opening.is_some_and(|first| {
             let is_lead = first == 0 || tokens[0].is_one_of(&["and", "but", "so", "only"]);
             first < at && is_lead && opens_sentence(tokens, first) && is_binding(tokens, first)
         })
+}
+
+/// Phrases that make all of a sentence depend on something: "subject to", "weather permitting".
+fn has_proviso(tokens: &[Token]) -> bool {
+    const PHRASES: &[&[&str]] = &[
+        &["subject", "to"],
+        &["depending", "on"],
+        &["depending", "upon"],
+        &["depends", "on"],
+        &["contingent", "on"],
+        &["conditional", "on"],
+        &["on", "condition"],
+        &["god", "willing"],
+        &["all", "being", "well"],
+        &["all", "goes", "well"],
+    ];
+    (0..tokens.len()).any(|at| {
+        let opens_clause = at == 0 || tokens[at - 1].is_sign(",");
+        let is_pending = opens_clause && tokens[at].is_one_of(&["pending", "barring"]);
+        let is_permitting = tokens[at].is_word("permitting");
+        is_pending || is_permitting || PHRASES.iter().any(|it| stands(&tokens[at..], it))
+    })
 }
 
 /// Whether a condition follows what ends at `end`: "by Friday if the client agrees".

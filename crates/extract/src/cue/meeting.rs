@@ -206,7 +206,7 @@ fn statement(tokens: &[Token], start: usize, _end: usize, is_question: bool) -> 
     });
     let is_told_of = tokens[noun.saturating_sub(4)..noun].iter().any(|it| {
         it.is_one_of(&[
-            "from", "of", "since", "during", "notes", "minutes", "slides",
+            "from", "of", "since", "during", "notes", "minutes", "slides", "thanks", "thank",
         ])
     });
     if !is_tied || is_told_of || is_of_others(tokens, noun) {
@@ -311,7 +311,25 @@ fn is_of_others(tokens: &[Token], noun: usize) -> bool {
         .any(|it| find(tokens, it, noun).is_some());
     // "I have put the interview in the calendar" is about both.
     let has_one = has(&["have", "had", "has", "got", "i've"]) && !has(&["put", "booked", "set"]);
-    !with_both && (has(NOT_OURS) || has_one)
+    let is_owned = before.iter().any(|it| {
+        let is_period = it.is_one_of(&["today's", "tomorrow's", "week's", "month's", "let's"]);
+        it.kind == Kind::Word && it.text.ends_with("'s") && !is_period
+    });
+    !with_both && (has(NOT_OURS) || has_one || is_owned || meets_somebody(tokens, noun))
+}
+
+/// "I'm meeting Tom": a verb, with whom the author meets behind it.
+fn meets_somebody(tokens: &[Token], at: usize) -> bool {
+    let is_verb = tokens[at].is_word("meeting")
+        && at.checked_sub(1).is_some_and(|it| {
+            tokens[it].is_one_of(&[
+                "i'm", "am", "we're", "are", "be", "is", "he's", "she's", "they're",
+            ])
+        });
+    let is_named = tokens.get(at + 1).is_some_and(|it| {
+        it.is_capital || it.is_one_of(&["the", "a", "my", "our", "him", "her", "them", "with"])
+    });
+    is_verb && is_named
 }
 
 /// Whether the meeting is off, over or only one of many.
@@ -322,6 +340,7 @@ pub(crate) fn is_off(tokens: &[Token]) -> bool {
         || has(&["call", "off"])
         || has(&["can't", "meet"])
         || has(&["cannot", "meet"])
+        || tokens.iter().any(|it| it.is_word("cancel"))
         || tokens.iter().any(|it| {
             it.is_one_of(&[
                 "cancelled",

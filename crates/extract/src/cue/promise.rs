@@ -1,5 +1,6 @@
 //! Phrases by which an author commits to something.
 
+use super::NEAR;
 use super::request::{IMPERATIVES, opening_length};
 use crate::token::{Kind, Token, stands};
 
@@ -233,10 +234,20 @@ fn has_deed(after: &[Token]) -> bool {
 fn gets_something(after: &[Token]) -> bool {
     let verb = after.iter().find(|it| !it.is_one_of(ADVERBS));
     let gets = verb.is_some_and(|it| it.is_one_of(&["get", "have", "receive", "find", "hear"]));
-    gets && !after
-        .windows(2)
-        .take(3)
-        .any(|it| it[0].is_one_of(&["have", "get"]) && it[1].is_word("to"))
+    // "You will hear from Tom": what others do.
+    let is_from_others = after
+        .iter()
+        .position(|it| it.is_word("from"))
+        .and_then(|at| after.get(at + 1))
+        .is_some_and(|it| {
+            let is_ours = it.is_one_of(&["us", "me", "our", "my", "now", "the"]);
+            it.kind == Kind::Word && !is_ours
+        });
+    gets && !is_from_others
+        && !after
+            .windows(2)
+            .take(3)
+            .any(|it| it[0].is_one_of(&["have", "get"]) && it[1].is_word("to"))
 }
 
 /// "your order will be shipped", "our driver will collect it", "it will be ready".
@@ -252,28 +263,83 @@ fn is_delivered(tokens: &[Token], at: usize) -> bool {
     let is_person = subject
         .last()
         .is_some_and(|it| it.is_one_of(&["he", "she", "they", "who", "which", "that"]));
-    is_ours && !is_person && verb.is_some_and(|it| it.is_one_of(DELIVERIES))
+    // "The supplier will deliver the parts to us": the author gets them.
+    let is_to_author = after
+        .iter()
+        .take(NEAR)
+        .any(|it| it.is_one_of(&["us", "me"]));
+    is_ours && !is_person && !is_to_author && verb.is_some_and(|it| it.is_one_of(DELIVERIES))
 }
 
 /// Whether the words from `from` to `to` say that it is only hoped, tried or likely.
 pub(crate) fn is_hedged(tokens: &[Token], from: usize, to: usize) -> bool {
-    tokens[from.min(to)..to].iter().any(|it| {
-        it.is_one_of(&[
-            "hope",
-            "hoping",
-            "hopefully",
-            "try",
-            "trying",
-            "maybe",
-            "perhaps",
-            "probably",
-            "might",
-            "possibly",
-            "aim",
-            "ideally",
-            "intend",
-            "plan",
-        ])
+    const ALWAYS: &[&str] = &[
+        "hoping",
+        "hopefully",
+        "trying",
+        "maybe",
+        "perhaps",
+        "probably",
+        "might",
+        "possibly",
+        "ideally",
+        "intend",
+        "doubt",
+        "doubtful",
+        "likely",
+        "unlikely",
+        "pretend",
+        "imagine",
+        "presumably",
+        "apparently",
+        "hardly",
+        "theoretically",
+    ];
+    // "the plan" is a thing, "your best" is no try.
+    const AS_VERBS: &[&str] = &["hope", "try", "aim", "plan"];
+    const OF_AUTHOR: &[&str] = &["think", "believe", "guess", "reckon", "suppose", "wish"];
+    const PHRASES: &[&[&str]] = &[
+        &["with", "luck"],
+        &["any", "luck"],
+        &["fingers", "crossed"],
+        &["as", "if"],
+        &["my", "best"],
+        &["our", "best"],
+        &["in", "theory"],
+        &["who", "says"],
+    ];
+    (from.min(to)..to).any(|at| {
+        let token = &tokens[at];
+        let is_after = |words: &[&str]| at > 0 && tokens[at - 1].is_one_of(words);
+        let is_thing = is_after(&["the", "a", "this", "our", "your", "my", "new", "project"]);
+        token.is_one_of(ALWAYS)
+            || (token.is_one_of(AS_VERBS) && !is_thing)
+            || (token.is_one_of(OF_AUTHOR) && is_after(&["i", "we", "would", "don't", "do"]))
+            || PHRASES.iter().any(|it| stands(&tokens[at..], it))
+    })
+}
+
+/// Whether the words before `to` tell what the author said to somebody else: "I told Anna that".
+pub(crate) fn is_said_to_others(tokens: &[Token], to: usize) -> bool {
+    const SAYS: &[&str] = &[
+        "tell",
+        "told",
+        "telling",
+        "inform",
+        "informed",
+        "assure",
+        "assured",
+        "promised",
+        "convince",
+        "convinced",
+        "remind",
+        "reminded",
+    ];
+    (0..to.min(tokens.len())).any(|at| {
+        let is_to_us = tokens.get(at + 1).is_none_or(|it| {
+            it.is_one_of(&["you", "u", "me", "us", "to"]) || it.kind == Kind::Sign
+        });
+        tokens[at].is_one_of(SAYS) && !is_to_us
     })
 }
 

@@ -214,7 +214,25 @@ fn request_at(tokens: &[Token], at: usize, is_first: bool) -> Option<f64> {
                     .any(|it| it.is_one_of(&["would", "should", "i'd", "we'd"]));
             is_wish.then_some(0.75)
         }
-        "chance" => {
+        "great" | "good" | "nice" | "helpful" | "lovely" | "perfect" | "wonderful"
+        | "fantastic" => {
+            let is_wish = before(1).is_some_and(|it| it.is_word("be"))
+                && before(2).is_some_and(|it| it.is_one_of(&["would", "it'd"]));
+            let leads = [
+                &["if", "you", "could"][..],
+                &["if", "you", "can"],
+                &["if", "you", "would"],
+                &["to", "have"],
+                &["to", "get"],
+                &["to", "receive"],
+            ];
+            (is_wish && leads.iter().any(|it| stands(after, it))).then_some(0.75)
+        }
+        "mind" if is_first => {
+            let is_asked = after.first().is_some_and(|it| it.text.ends_with("ing"));
+            is_asked.then_some(0.7)
+        }
+        "chance" | "way" => {
             let is_asked = [&["you", "can"][..], &["you", "could"]]
                 .iter()
                 .any(|it| stands(after, it));
@@ -268,6 +286,11 @@ fn request_at(tokens: &[Token], at: usize, is_first: bool) -> Option<f64> {
         }
         _ => None,
     }
+}
+
+/// "I do not need": nothing is asked for.
+pub(crate) fn is_unwanted(tokens: &[Token], at: usize) -> bool {
+    tokens[at].is_one_of(&["need", "require", "want", "like"]) && super::is_negated(tokens, at)
 }
 
 /// Whether words that seldom ask for something do so here: "be so kind as to", "remember to".

@@ -1,6 +1,7 @@
 //! What ties a date to its sentence.
 
 use super::NEAR;
+use crate::date::Mention;
 use crate::token::{Kind, Token, find, stands};
 
 /// What ties a date to its sentence.
@@ -79,12 +80,35 @@ pub(crate) fn tie(
         "for" if earlier.iter().any(|it| it.is_word("ready")) => Tie::By,
         "date" if earlier.iter().any(|it| it.is_one_of(&["due", "delivery"])) => Tie::By,
         "is" | "are" | "=" if names_deadline(earlier) => Tie::By,
+        "but" | "except" | "excluding" => Tie::Other,
         "from" | "of" | "since" | "dated" | "after" | "between" | "through" | "during" | "for"
         | "than" | "to" | "about" | "around" | "roughly" | "approximately" | "circa" | "ca"
         | "as" | "starting" | "is" | "are" | "was" | "were" | "date" => Tie::Other,
         _ if tokens.get(at).is_some_and(|it| it.is_sign(":")) && names_deadline(earlier) => Tie::By,
         _ => loose,
     }
+}
+
+/// Whether "by" is followed by digits that are no day and stand beside none: "by 5 pm", "by 12.11.".
+pub(crate) fn has_unread_deadline(tokens: &[Token], days: &[Mention]) -> bool {
+    (0..tokens.len()).any(|at| {
+        let skipped = tokens[at + 1..]
+            .iter()
+            .take(2)
+            .take_while(|it| it.is_one_of(&["the", "at", "latest", "about"]))
+            .count();
+        let number = at + 1 + skipped;
+        let is_number = tokens
+            .get(number)
+            .is_some_and(|it| it.kind == Kind::Number && !it.is_glued);
+        let is_share = tokens
+            .get(number + 1)
+            .is_some_and(|it| it.is_sign("%") || it.is_one_of(&["percent", "per"]));
+        let has_day = days
+            .iter()
+            .any(|it| it.end > number && it.start < number + NEAR);
+        tokens[at].is_word("by") && is_number && !is_share && !has_day
+    })
 }
 
 fn names_deadline(earlier: &[Token]) -> bool {

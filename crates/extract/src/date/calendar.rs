@@ -3,6 +3,44 @@
 use super::Phrase;
 use crate::token::{Kind, Token};
 
+/// What an ordinal counts that is no day of a month: "the 2nd draft", "the 5th working day".
+const COUNTED: &[&str] = &[
+    "working",
+    "business",
+    "banking",
+    "day",
+    "week",
+    "month",
+    "quarter",
+    "half",
+    "floor",
+    "draft",
+    "version",
+    "edition",
+    "round",
+    "time",
+    "invoice",
+    "instalment",
+    "installment",
+    "payment",
+    "reminder",
+    "copy",
+    "report",
+    "stage",
+    "phase",
+    "part",
+    "item",
+    "meeting",
+    "session",
+    "attempt",
+    "anniversary",
+    "birthday",
+    "century",
+    "grade",
+    "person",
+    "one",
+];
+
 /// A date that names at least its month, or "the 14th".
 pub(super) fn calendar(rest: &[Token]) -> Option<(Phrase, usize)> {
     let first = rest.first()?;
@@ -15,10 +53,30 @@ pub(super) fn calendar(rest: &[Token]) -> Option<(Phrase, usize)> {
             .or_else(|| {
                 let day = rest.get(1).and_then(day)?;
                 let is_ordinal = rest.get(2).is_some_and(is_ordinal_suffix);
-                is_ordinal.then_some((Phrase::DayOfMonth(day), 3))
+                let after = rest.get(3..)?;
+                let counts_things = after.first().is_some_and(|it| it.is_one_of(COUNTED));
+                (is_ordinal && !counts_things).then(|| of_some_month(day, after, 3))
             });
     }
     month_day(rest)
+}
+
+/// "the 14th", "the 14th of next month", "the 14th of every month".
+fn of_some_month(day: u8, after: &[Token], length: usize) -> (Phrase, usize) {
+    let is_of = after.first().is_some_and(|it| it.is_word("of"));
+    let is_month = after
+        .get(2)
+        .is_some_and(|it| it.is_one_of(&["month", "quarter", "year"]));
+    let which = after.get(1).filter(|_| is_of && is_month);
+    let phrase = match which.map(|it| it.text.as_str()) {
+        None | Some("the") => return (Phrase::DayOfMonth(day), length),
+        Some("this") if after[2].is_word("month") => Phrase::DayOfMonthAhead(day, 0),
+        Some("next") if after[2].is_word("month") => Phrase::DayOfMonthAhead(day, 1),
+        Some("last") => Phrase::Past,
+        Some("every" | "each") => Phrase::Unclear(crate::mark::DATE_RECURRING),
+        Some(_) => Phrase::Unclear(crate::mark::DATE_VAGUE),
+    };
+    (phrase, length + 3)
 }
 
 /// "14 August 2026", "14th of August", "14-Aug-26".

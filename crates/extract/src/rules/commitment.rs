@@ -1,6 +1,7 @@
 //! Days by which the author commits to something.
 
 use super::Cues;
+use super::judge::is_midnight_unclear;
 use crate::cue::{self, Tie};
 use crate::date::Mention;
 use crate::mark;
@@ -47,7 +48,7 @@ fn judge(sentence: &Sentence, mention: &Mention, from: usize) -> Result<f64, &'s
         mention.is_end,
         mention.is_bare,
     );
-    if cue::is_reported(tokens, from.min(at)) {
+    if cue::is_reported(tokens, from.min(at)) || cue::is_said_to_others(tokens, from) {
         return Err(mark::REPORTED);
     }
     if cue::is_conditional(tokens, at)
@@ -67,6 +68,9 @@ fn judge(sentence: &Sentence, mention: &Mention, from: usize) -> Result<f64, &'s
     }
     if from < at && cue::tells_past(tokens, from, at) {
         return Err(mark::DATE_PAST);
+    }
+    if is_midnight_unclear(tokens, mention) {
+        return Err(mark::TIME_MIDNIGHT);
     }
     match tie {
         Tie::By => Ok(1.0),

@@ -1,6 +1,7 @@
 //! Whether a date or an amount is what its sentence asks for.
 
 use crate::amount::{self, Amount};
+use crate::clock::{self, Midnight};
 use crate::cue::{self, Cue, Tie};
 use crate::date::{Mention, Phrase};
 use crate::mark;
@@ -14,7 +15,8 @@ const NOT_ASKED: f64 = 0.85;
 /// Verbs of a state that lasts until a day, which is no day by which something is wanted.
 const LASTING: &[&str] = &[
     "wait", "stay", "keep", "hold", "closed", "open", "away", "valid", "leave", "remain",
-    "continue", "stop", "pause", "use", "be", "store", "postpone", "delay", "off",
+    "continue", "stop", "pause", "use", "be", "store", "postpone", "delay", "off", "every", "each",
+    "daily",
 ];
 
 /// What a date that is asked for leaves of its confidence, and why it is in doubt, if it is.
@@ -44,7 +46,70 @@ pub(super) fn is_in_range(tokens: &[Token], mentions: &[Mention], at: usize) -> 
     let is_choice = mention.start >= 2
         && tokens[mention.start - 1].is_one_of(&["or"])
         && tokens[mention.start - 2].kind == Kind::Number;
-    meets_next || meets_last || begins || is_choice
+    let is_later = mentions
+        .get(at + 1)
+        .is_some_and(|next| is_chosen_from(&tokens[mention.end..next.start]));
+    let is_earlier = at
+        .checked_sub(1)
+        .is_some_and(|last| is_chosen_from(&tokens[mentions[last].end..mention.start]));
+    meets_next || meets_last || begins || is_choice || is_later || is_earlier
+}
+
+/// Whether the words between two days make one of them a choice: "by Friday, or by Monday".
+fn is_chosen_from(between: &[Token]) -> bool {
+    const FILLERS: &[&str] = &[
+        "or",
+        "by",
+        "on",
+        "at",
+        "the",
+        "latest",
+        "maybe",
+        "possibly",
+        "perhaps",
+        "even",
+        "else",
+        "otherwise",
+        "failing",
+        "that",
+        "early",
+    ];
+    between.len() <= 8
+        && between
+            .iter()
+            .any(|it| it.is_one_of(&["or", "otherwise", "failing"]))
+        && between
+            .iter()
+            .all(|it| it.is_one_of(FILLERS) || it.is_sign(",") || it.is_sign("("))
+}
+
+/// Whether the same sentence moves a day to the next one that it names: "(extended to Monday)".
+pub(super) fn is_moved(tokens: &[Token], mentions: &[Mention], at: usize) -> bool {
+    const MOVES: &[&str] = &[
+        "extended",
+        "moved",
+        "postponed",
+        "changed",
+        "shifted",
+        "pushed",
+        "delayed",
+        "forward",
+        "now",
+    ];
+    let Some(next) = mentions.get(at + 1) else {
+        return false;
+    };
+    let between = &tokens[mentions[at].end..next.start];
+    between.len() <= 6
+        && between.iter().any(|it| it.is_one_of(MOVES))
+        && between
+            .last()
+            .is_some_and(|it| it.is_one_of(&["to", "until", "till", "now"]))
+}
+
+/// Whether midnight beside a day leaves open which day is meant: "by 0:00 on Friday".
+pub(super) fn is_midnight_unclear(tokens: &[Token], mention: &Mention) -> bool {
+    clock::midnight_beside(tokens, mention.start, mention.end) == Some(Midnight::InDigits)
 }
 
 /// Whether the sentence asks for something by that date: how far that lowers the confidence, or
@@ -85,7 +150,16 @@ pub(super) fn judge(
     let is_request = requests.iter().any(|it| Some(it.at) == governor);
     let factor = if is_request { 1.0 } else { NOT_ASKED };
     let asked = |factor| Ok(Asked { factor, mark: None });
+    if is_midnight_unclear(tokens, mention) {
+        return Err(mark::TIME_MIDNIGHT);
+    }
+    let is_midnight =
+        clock::midnight_beside(tokens, mention.start, mention.end) == Some(Midnight::Named);
     match tie {
+        Tie::By if is_midnight => Ok(Asked {
+            factor: 0.75 * factor,
+            mark: Some(mark::TIME_MIDNIGHT),
+        }),
         Tie::By => asked(factor),
         Tie::On => asked(0.9 * factor),
         Tie::Bare if cue::stands_alone(tokens, mention.end) => asked(0.85 * factor),
@@ -164,7 +238,69 @@ fn object(
     if cue::tells_past(tokens, from, at) {
         return Err(mark::DATE_PAST);
     }
+    if is_of_third_party(tokens, cue, at) {
+        return Err(mark::NOT_EXTRACTED);
+    }
+    if is_for_author(&tokens[from.min(at)..at]) || is_one_of_two(tokens, mention) {
+        return Err(mark::NOT_EXTRACTED);
+    }
     Ok(())
+}
+
+/// "who needs it by", "tell Anna that she has to reply by", "I need Tom to send it by".
+fn is_of_third_party(tokens: &[Token], cue: usize, at: usize) -> bool {
+    let Some(words) = tokens.get(cue + 1..at) else {
+        return false;
+    };
+    let is_other = |it: &Token| {
+        it.is_one_of(&["he", "she", "they", "him", "her", "them"])
+            || (it.is_capital && it.kind == Kind::Word && !it.is_one_of(&["i", "i'm", "i'd"]))
+    };
+    let is_clause = words.iter().any(|it| it.is_word("who"));
+    let tells = words
+        .iter()
+        .take(3)
+        .any(|it| it.is_one_of(&["tell", "inform", "remind", "check", "ask", "confirm"]));
+    let is_told = tells
+        && words
+            .windows(2)
+            .any(|it| it[0].is_one_of(&["that", "if"]) && is_other(&it[1]));
+    let needs = tokens[cue].is_one_of(&["need", "want", "like", "require", "expect"]);
+    let is_needed = needs
+        && words.first().is_some_and(is_other)
+        && words.iter().take(4).any(|it| it.is_word("to"));
+    is_clause || is_told || is_needed
+}
+
+/// "remind me to pay the rent by": what the author does by that day.
+fn is_for_author(words: &[Token]) -> bool {
+    let is_us = |it: &Token| it.is_one_of(&["me", "us"]);
+    words.windows(3).any(|it| {
+        let lets = it[0].is_one_of(&["remind", "allow", "trust", "for"])
+            && is_us(&it[1])
+            && it[2].is_word("to");
+        let is_let = it[0].is_word("let")
+            && is_us(&it[1])
+            && !it[2].is_one_of(&["know", "have", "get", "see", "hear"]);
+        lets || is_let
+    })
+}
+
+/// "by Thursday, Friday at the latest": two days for one thing.
+fn is_one_of_two(tokens: &[Token], mention: &Mention) -> bool {
+    let is_comma = tokens.get(mention.end).is_some_and(|it| it.is_sign(","));
+    let after = tokens.get(mention.end + 1..).unwrap_or_default();
+    let latest = after
+        .windows(2)
+        .take(5)
+        .position(|it| it[0].is_word("the") && it[1].is_word("latest"));
+    let is_second_day = latest.is_some_and(|at| {
+        (1..=4).contains(&at)
+            && after[..at]
+                .iter()
+                .any(|it| it.is_capital || it.kind == Kind::Number)
+    });
+    is_comma && is_second_day
 }
 
 pub(super) fn judge_amount(
@@ -180,6 +316,10 @@ pub(super) fn judge_amount(
         return Err(mark::REPORTED);
     }
     if cue::is_negated(tokens, at) && !amount::is_missing(tokens) {
+        return Err(mark::NEGATED);
+    }
+    let payment = amount::payments(tokens).into_iter().rfind(|cue| *cue < at);
+    if payment.is_some_and(|cue| cue::is_negated(tokens, cue)) && !amount::is_missing(tokens) {
         return Err(mark::NEGATED);
     }
     if cue::is_conditional(tokens, at) || cue::condition_follows(tokens, found.end) {

@@ -17,6 +17,12 @@ pub(super) fn met(sentence: &Sentence, mention: &Mention) -> Option<Result<Meeti
         return None;
     }
     let meeting = cue::meeting(tokens, mention.start, mention.end, sentence.is_question)?;
+    let is_after = at
+        .checked_sub(1)
+        .is_some_and(|it| tokens[it].is_one_of(&["after", "following", "around", "about"]));
+    if is_after {
+        return Some(Err(mark::DATE_VAGUE));
+    }
     Some(judge(sentence, mention, meeting))
 }
 
@@ -41,7 +47,7 @@ fn judge(
     }
     if tokens
         .iter()
-        .any(|it| it.is_one_of(&["was", "were", "had"]))
+        .any(|it| it.is_one_of(&["was", "were", "had", "went", "took", "did"]))
         || matches!(mention.phrase, Phrase::Past)
     {
         return Err(mark::DATE_PAST);

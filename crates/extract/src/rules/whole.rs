@@ -180,6 +180,7 @@ pub(super) fn reference(message: &Message, mentions: &[Vec<Mention>]) -> Referen
                 | Phrase::Weekday(_)
                 | Phrase::NextWeekday(_)
                 | Phrase::WeekdayWeek(_)
+                | Phrase::DayOfMonthAhead(..)
                 | Phrase::InDays(_)
                 | Phrase::EndOfMonthAhead(_)
                 | Phrase::EndOfMonth(..)

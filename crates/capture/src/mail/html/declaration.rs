@@ -1,5 +1,7 @@
 //! What the declarations of a style say about whether something is seen.
 
+use super::color::is_transparent;
+
 /// A style without comments and escapes, so that `d\69splay` is read as browsers read it.
 pub(super) fn plain(style: &str) -> String {
     let mut out = String::with_capacity(style.len());
@@ -46,7 +48,33 @@ pub(super) fn declarations(style: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// Whether declarations hide an element.
+/// Whether declarations leave text that is too small to see; none where the text is as large as that
+/// around it, or as a share of that.
+pub(super) fn has_tiny_text(style: &str) -> Option<bool> {
+    let is_absolute = |value: &str| {
+        let is_share = value.ends_with("em") && !value.ends_with("rem") || value.ends_with('%');
+        !is_share && value != "inherit"
+    };
+    declarations(style)
+        .filter_map(|(property, value)| match property {
+            "font-size" => Some(value),
+            "font" => value
+                .split_whitespace()
+                .filter_map(|word| word.split('/').next())
+                .find(|word| word.starts_with(|it: char| it.is_ascii_digit()) && !is_weight(word)),
+            _ => None,
+        })
+        .filter(|value| is_tiny(value) || is_absolute(value))
+        .map(is_tiny)
+        .last()
+}
+
+/// "font: 400 12px/1.5 a": a number without a unit is no size, but for 0.
+fn is_weight(word: &str) -> bool {
+    word != "0" && word.bytes().all(|it| it.is_ascii_digit())
+}
+
+/// Whether declarations hide an element with all that is in it.
 pub(super) fn hides(style: &str) -> bool {
     let mut is_small = false;
     let mut cuts = false;
@@ -68,16 +96,17 @@ pub(super) fn hides(style: &str) -> bool {
                 .any(|it| value.replace(", ", ",").starts_with(it)),
             "visibility" => value == "hidden" || value == "collapse",
             "opacity" => is_transparent_share(value),
-            "font-size" => is_tiny(value),
-            "font" => value
-                .split_whitespace()
-                .filter_map(|word| word.split('/').next())
-                .any(|word| word.starts_with(|it: char| it.is_ascii_digit()) && is_tiny(word)),
             "mso-hide" => value == "all",
+            "text-decoration" | "text-decoration-line" => value.contains("line-through"),
             "text-indent" | "left" | "top" | "right" | "bottom" | "margin-left" | "margin-top"
             | "margin" | "translate" | "inset" => is_far(value),
             "color" | "-webkit-text-fill-color" => is_transparent(value),
             "clip" => value.starts_with("rect(0"),
+            // Letters on each other.
+            "letter-spacing" => value.strip_prefix('-').is_some_and(|it| {
+                let least = if it.ends_with("em") { 0.4 } else { 5.0 };
+                number(it).is_some_and(|it| it >= least)
+            }),
             _ => false,
         }
     });
@@ -104,7 +133,7 @@ fn is_tiny(value: &str) -> bool {
     number(value).is_some_and(|it| it == 0.0 || it < limit)
 }
 
-fn is_transparent_share(value: &str) -> bool {
+pub(super) fn is_transparent_share(value: &str) -> bool {
     let share = if value.ends_with('%') { 10.0 } else { 0.1 };
     number(value).is_some_and(|it| it < share)
 }
@@ -128,43 +157,4 @@ fn is_transformed_away(value: &str) -> bool {
         .and_then(|(_, amount)| number(amount))
         .is_some_and(|it| it < 0.1);
     moved || scaled || value.contains("(90deg")
-}
-
-fn is_transparent(color: &str) -> bool {
-    let compact: String = color.chars().filter(|it| !it.is_whitespace()).collect();
-    let by_hex = compact.strip_prefix('#').is_some_and(|hex| {
-        (hex.len() == 8 && hex.ends_with("00")) || (hex.len() == 4 && hex.ends_with('0'))
-    });
-    let by_share = (compact.starts_with("rgba(") || compact.starts_with("hsla("))
-        && compact
-            .trim_end_matches(')')
-            .rsplit(',')
-            .next()
-            .is_some_and(is_transparent_share);
-    compact == "transparent" || by_hex || by_share
-}
-
-pub(super) fn is_white(color: &str) -> bool {
-    let compact: String = color.chars().filter(|it| !it.is_whitespace()).collect();
-    let hex = compact.strip_prefix('#').filter(|it| it.is_ascii());
-    let is_light_hex = match hex {
-        Some(hex) if hex.len() == 6 => (0..3)
-            .all(|at| u8::from_str_radix(&hex[at * 2..at * 2 + 2], 16).is_ok_and(|it| it >= 0xf8)),
-        Some(hex) if hex.len() == 3 => hex.eq_ignore_ascii_case("fff"),
-        Some(_) | None => false,
-    };
-    let is_light_rgb = compact
-        .strip_prefix("rgb(")
-        .or_else(|| compact.strip_prefix("rgba("))
-        .is_some_and(|parts| {
-            let parts: Vec<&str> = parts.trim_end_matches(')').split(',').take(3).collect();
-            parts.len() == 3
-                && parts
-                    .iter()
-                    .all(|it| it.parse().is_ok_and(|it: u8| it >= 0xf8))
-        });
-    is_light_hex
-        || is_light_rgb
-        || compact == "white"
-        || (compact.starts_with("hsl(") && compact.ends_with(",100%)"))
 }

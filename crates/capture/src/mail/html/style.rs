@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 
-use super::declaration::{declarations, hides, is_white, plain};
+use super::color::{plain_color, shorthand_color};
+use super::declaration::{declarations, has_tiny_text, hides, plain};
 use super::entity::decode_entities;
 
 /// The most of a style sheet that is looked at.
@@ -12,11 +13,17 @@ const MAX_SHEET_BYTES: usize = 256 * 1024;
 #[derive(Debug, Default)]
 pub(super) struct Style {
     pub(super) is_hidden: bool,
-    pub(super) is_white_text: bool,
-    /// The colours of text and background, where one declaration names both.
-    color: String,
-    /// Whether the background is white, if one is named.
-    pub(super) background: Option<bool>,
+    /// Whether its text is too small to see, if it says.
+    pub(super) is_tiny: Option<bool>,
+    /// It holds an earlier message.
+    pub(super) is_quote: bool,
+    /// A variable stands in it.
+    pub(super) has_unread: bool,
+    /// A dialog that is shown.
+    pub(super) is_open: bool,
+    /// The colours of text and background in one form; empty where none is named.
+    pub(super) color: String,
+    pub(super) background: String,
     pub(super) classes: Vec<String>,
     pub(super) id: String,
 }
@@ -37,6 +44,9 @@ impl Style {
     fn attribute(&mut self, name: &str, value: &str) {
         match name {
             "hidden" | "popover" => self.is_hidden = true,
+            "aria-hidden" => self.is_hidden |= value.trim() == "true",
+            "open" => self.is_open = true,
+            "data-marker" => self.is_quote = value == "__quoted_text__",
             "class" => {
                 self.classes = value
                     .split_whitespace()
@@ -45,24 +55,20 @@ impl Style {
                     .collect()
             }
             "id" => self.id = value.to_owned(),
-            "bgcolor" => self.background = Some(is_white(value)),
-            "color" => self.is_white_text |= is_white(value),
+            "bgcolor" => self.background = plain_color(value),
+            "color" | "text" => self.color = plain_color(value),
             "style" => {
                 let style = plain(value);
                 self.is_hidden |= hides(&style);
+                self.is_tiny = has_tiny_text(&style);
+                self.has_unread = style.contains("var(");
                 for (property, value) in declarations(&style) {
                     match property {
-                        "color" => {
-                            self.is_white_text = is_white(value);
-                            self.color = plain_color(value);
-                        }
+                        "color" => self.color = plain_color(value),
                         "background" | "background-color"
                             if value != "none" && value != "transparent" =>
                         {
-                            self.background = Some(is_white(value));
-                            let has_one_color =
-                                !self.color.is_empty() && self.color == plain_color(value);
-                            self.is_hidden |= has_one_color;
+                            self.background = shorthand_color(value);
                         }
                         _ => {}
                     }
@@ -95,23 +101,51 @@ fn attribute(rest: &str) -> (&str, &str, &str) {
     (name, &value[..end], &value[end..])
 }
 
-/// A colour without spaces, and short hexadecimal forms in full.
-fn plain_color(color: &str) -> String {
-    let plain: String = color.chars().filter(|it| !it.is_whitespace()).collect();
-    match plain.strip_prefix('#') {
-        Some(hex) if hex.len() == 3 => {
-            let twice = hex.chars().flat_map(|it| [it, it]);
-            std::iter::once('#').chain(twice).collect()
+/// What rules with a plain selector hide.
+#[derive(Debug, Default)]
+pub(super) struct Hidden {
+    classes: HashSet<String>,
+    ids: HashSet<String>,
+    elements: HashSet<String>,
+}
+
+impl Hidden {
+    pub(super) fn matches(&self, element: &str, style: &Style) -> bool {
+        self.elements.contains(element)
+            || self.ids.contains(&style.id)
+            || style.classes.iter().any(|it| self.classes.contains(it))
+    }
+
+    /// Takes a selector such as `.note`, `span.note`, `#note` or `em`; not one of another kind.
+    /// The text in an element that is `only_tiny` may have a size of its own.
+    fn take(&mut self, selector: &str, only_tiny: bool) -> bool {
+        let selector = selector.trim();
+        let is_name = |text: &str| {
+            let mut characters = text.chars();
+            characters.all(|it| it.is_ascii_alphanumeric() || "-_".contains(it))
+        };
+        let (sign, element, name) = match selector.find(['.', '#']) {
+            Some(at) => (&selector[at..=at], &selector[..at], &selector[at + 1..]),
+            None => ("", selector, selector),
+        };
+        let is_open = only_tiny && sign.is_empty();
+        if !is_name(element) || !is_name(name) || name.is_empty() || is_open {
+            return false;
         }
-        Some(_) | None => plain,
+        let names = match sign {
+            "." => &mut self.classes,
+            "#" => &mut self.ids,
+            _ => &mut self.elements,
+        };
+        names.insert(name.to_owned());
+        true
     }
 }
 
 /// What style sheets hide.
 #[derive(Debug, Default)]
 pub(super) struct Sheets {
-    /// Classes that a rule with one class as its selector hides.
-    pub(super) hidden_classes: HashSet<String>,
+    pub(super) hidden: Hidden,
     /// A rule hides something, and its selector is of another kind.
     pub(super) has_unread: bool,
 }
@@ -133,15 +167,11 @@ pub(super) fn sheets(html: &str) -> Sheets {
             let Some((selectors, body)) = rule.rsplit_once('{') else {
                 continue;
             };
-            if hides(body) {
+            let is_hidden = hides(body);
+            if is_hidden || has_tiny_text(body) == Some(true) {
                 let last = selectors.rsplit(['{', ';']).next().unwrap_or_default();
                 for selector in last.split(',') {
-                    match class_of(selector) {
-                        Some(class) => {
-                            sheets.hidden_classes.insert(class);
-                        }
-                        None => sheets.has_unread = true,
-                    }
+                    sheets.has_unread |= !sheets.hidden.take(selector, !is_hidden);
                 }
             }
         }
@@ -152,16 +182,6 @@ pub(super) fn sheets(html: &str) -> Sheets {
         rest = rest.get(1..).unwrap_or("");
     }
     sheets
-}
-
-/// The class of a selector such as `.note` or `span.note`.
-fn class_of(selector: &str) -> Option<String> {
-    let (element, class) = selector.trim().split_once('.')?;
-    let is_simple = |text: &str| {
-        text.chars()
-            .all(|it| it.is_ascii_alphanumeric() || "-_".contains(it))
-    };
-    (is_simple(element) && is_simple(class) && !class.is_empty()).then(|| class.to_owned())
 }
 
 fn find_ignoring_case(text: &str, name: &str) -> Option<usize> {

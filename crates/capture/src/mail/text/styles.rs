@@ -12,6 +12,12 @@ const ATTRIBUTION_LINES: usize = 3;
 /// The longest line that may be part of one.
 const MAX_LINE_BYTES: usize = 600;
 
+/// The longest name before `>` in front of a quoted line.
+const MAX_QUOTER_BYTES: usize = 12;
+
+/// A marked line at least this long may have been broken.
+const BROKEN_CHARS: usize = 60;
+
 /// The most characters of an author's name.
 const MAX_AUTHOR_CHARS: usize = 120;
 
@@ -167,7 +173,9 @@ pub(super) fn original(line: &str, lines: &Lines<'_>) -> Option<Beginning> {
     }
     let text = plain(line);
     let beginning = |author| Some(Beginning { lines: 1, author });
-    if text.starts_with("--") && ORIGINAL.iter().any(|it| text.contains(it)) {
+    // "-----", or the stars that are no emphasis.
+    let is_rule = text.starts_with("--") || line.trim_start().starts_with("***");
+    if is_rule && ORIGINAL.iter().any(|it| text.contains(it)) {
         return beginning(author_field(lines.clone().skip(1)));
     }
     let is_ruled = text.len() >= 20 && text.bytes().all(|it| it == b'_');
@@ -258,8 +266,11 @@ fn is_author_first(line: &str, lines: &Lines<'_>) -> bool {
         return false;
     }
     let text = plain(line);
-    let words = || AUTHOR_FIRST.iter().chain(JAPANESE);
-    let is_worded = words().any(|end| text.ends_with(end))
+    // Nobody but a program writes so.
+    if JAPANESE.iter().any(|end| text.ends_with(end)) {
+        return true;
+    }
+    let is_worded = AUTHOR_FIRST.iter().any(|end| text.ends_with(end))
         || (text.ends_with(':') && text.contains(" schrieb am "))
         || (text.ends_with(':') && text.contains(" wrote on "));
     is_worded
@@ -274,11 +285,28 @@ fn is_author_first(line: &str, lines: &Lines<'_>) -> bool {
 /// initials, or the signs of other programs.
 pub(super) fn is_marked(line: &str) -> bool {
     let line = line.trim_start();
-    let initials = line.bytes().take_while(u8::is_ascii_uppercase).count();
-    let is_named = (1..=3).contains(&initials) && line[initials..].starts_with("> ");
+    // "BR> ", "Tom> "
+    let letters = line.bytes().take_while(u8::is_ascii_alphabetic).count();
+    let is_named = (1..=MAX_QUOTER_BYTES).contains(&letters)
+        && line.starts_with(|it: char| it.is_ascii_uppercase())
+        && line[letters..].starts_with("> ");
     // A line of a table ends with a bar, too.
     let is_barred = line.starts_with("| ") && !line.trim_end().ends_with('|');
     is_named || is_barred || line.starts_with(['>', '＞', '»'])
+}
+
+/// Whether the program that sent a marked line has broken it, so that its end stands unmarked below
+/// it, with other marked lines behind.
+pub(super) fn is_broken(line: &str, lines: &Lines<'_>) -> bool {
+    let is_long = line.trim_end().chars().count() >= BROKEN_CHARS;
+    let is_over = line.trim_end().ends_with(['.', '!', '?', ':', ';', '>']);
+    let mut behind = lines.clone().skip(1);
+    let (end, next) = (behind.next(), behind.next());
+    let is_end = end.is_some_and(|it| {
+        let count = it.trim().chars().count();
+        (1..BROKEN_CHARS).contains(&count) && !is_marked(it)
+    });
+    is_long && !is_over && is_end && next.is_some_and(is_marked)
 }
 
 /// "Ann <ann@b.example> ...:", in any language, where something follows; and the ways of programs

@@ -100,6 +100,7 @@ fn knows_quotations_by_their_shape_in_any_language() {
     }
     for marked in [
         "BR> Do it.",
+        "Tom> Do it.",
         "| Do it.",
         "» Do it.",
         "\t> Do it.",
@@ -117,6 +118,35 @@ fn knows_quotations_by_their_shape_in_any_language() {
     ] {
         is(own, &[(Author, own)]);
     }
+}
+
+#[test]
+fn a_rule_of_stars_begins_an_earlier_message() {
+    let quoted = "****** Original Message ******\nFrom: Tom\n\nDo it.";
+    is(
+        &format!("Yes.\n\n{quoted}"),
+        &[(TextOrigin::Author, "Yes."), (TextOrigin::Quoted, quoted)],
+    );
+}
+
+#[test]
+fn the_broken_end_of_a_quoted_line_is_quoted() {
+    use TextOrigin::{Author, Quoted};
+    let long = "> We could not settle this within the last meeting, so please\npay it now.\n> Bo";
+    is(long, &[(Quoted, long)]);
+    is(
+        "> Do you come?\nYes.\n> And Bo?",
+        &[
+            (Quoted, "> Do you come?"),
+            (Author, "Yes."),
+            (Quoted, "> And Bo?"),
+        ],
+    );
+    let japanese = "Tom さんは書きました:\nDo it.";
+    is(
+        &format!("Yes.\n{japanese}"),
+        &[(Author, "Yes."), (Quoted, japanese)],
+    );
 }
 
 #[test]
