@@ -11,7 +11,7 @@ use super::event::{Event, Reader};
 use super::recurrence::{Rule, Until};
 use super::stamp::{Length, Moment, Stamp, When, duration, zone_of};
 
-/// The most dates of the lists of one event.
+/// The most dates that are added to one event.
 const MAX_DATES: usize = 1000;
 
 /// The most rules of one event.
@@ -25,7 +25,7 @@ const MAX_EXCEPTIONS: u16 = 4000;
 pub(super) struct Series<'a> {
     /// In order.
     occurrences: Vec<Occurrence<'a>>,
-    /// A rule that may take some away was not read.
+    /// A rule or a date that may take some away was not read.
     pub(super) is_doubtful: bool,
 }
 
@@ -81,11 +81,15 @@ impl<'a> Reader<'a> {
             return Series::default();
         };
         let component = event.component;
-        let (walls, is_doubtful) = self.walls(component, start);
+        let (walls, lost_rules) = self.walls(component, start);
         let starts = walls.into_iter().map(|wall| (start.at(wall), event.length));
         let mut all: Vec<_> = starts.collect();
-        all.extend(self.dates(component, "RDATE", event));
-        let excluded = self.dates(component, "EXDATE", event);
+        let (mut added, _) = self.dates(component, "RDATE", event);
+        self.marks
+            .add_if(added.len() > MAX_DATES, "calendar.recurrence_cut");
+        added.truncate(MAX_DATES);
+        all.extend(added);
+        let (excluded, lost_dates) = self.dates(component, "EXDATE", event);
         let excluded = Points::of(excluded.into_iter().map(|(start, _)| start));
         let occurrences = all.into_iter().filter_map(|(start, length)| {
             Some(Occurrence {
@@ -99,7 +103,7 @@ impl<'a> Reader<'a> {
         occurrences.dedup_by_key(|it| it.when);
         Series {
             occurrences,
-            is_doubtful,
+            is_doubtful: lost_rules || lost_dates,
         }
     }
 
@@ -153,27 +157,24 @@ impl<'a> Reader<'a> {
         Some(walls)
     }
 
-    /// The moments of a list of dates, and how long each takes.
+    /// The moments of a list of dates and how long each takes, and whether one was not read.
     fn dates(
         &mut self,
         component: &Component,
         name: &str,
         event: &Event<'a>,
-    ) -> Vec<(Moment<'a>, Option<Length>)> {
-        let mut found = Vec::new();
-        for property in component.all(name) {
-            for text in property.value.split(',') {
-                if found.len() == MAX_DATES {
-                    self.marks.add("calendar.recurrence_cut");
-                    return found;
-                }
-                let read = self.date(property, text, event);
-                self.marks
-                    .add_if(read.is_none(), "calendar.time_unreadable");
-                found.extend(read);
-            }
+    ) -> (Vec<(Moment<'a>, Option<Length>)>, bool) {
+        let texts = component
+            .all(name)
+            .flat_map(|property| property.value.split(',').map(move |text| (property, text)));
+        let (mut found, mut is_lost) = (Vec::new(), false);
+        for (property, text) in texts {
+            let read = self.date(property, text, event);
+            is_lost |= read.is_none();
+            found.extend(read);
         }
-        found
+        self.marks.add_if(is_lost, "calendar.time_unreadable");
+        (found, is_lost)
     }
 
     /// A date, or a period with an end of its own.

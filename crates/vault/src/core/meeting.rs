@@ -50,7 +50,7 @@ const DOUBTS: &[(&str, &str)] = &[
     ("meeting.incomplete", "The event breaks off."),
     (
         "meeting.recurrence_not_read",
-        "A rule that may take the occurrence away was not read.",
+        "A rule or a date that may take the occurrence away was not read.",
     ),
     (
         "meeting.start_ambiguous",
