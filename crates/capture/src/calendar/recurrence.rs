@@ -3,6 +3,10 @@
 use chrono::{Months, NaiveDate, NaiveDateTime, NaiveTime};
 use rrule::RRuleSet;
 
+/// A rule that names nothing for so long from its start on is not followed further: leap days are no
+/// farther apart.
+const YEARS_TO_THE_FIRST: u32 = 8;
+
 /// How often a rule repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Frequency {
@@ -148,17 +152,31 @@ impl Rule {
             .count
             .map_or(u16::MAX, |count| u16::try_from(count).unwrap_or(u16::MAX));
         let wanted = count.min(max.saturating_add(1));
-        let form = "%Y%m%dT%H%M%SZ";
-        let (first, last_text) = (start.format(form), last.format(form));
-        let text = format!("DTSTART:{first}\nRRULE:{};UNTIL={last_text}", self.parts);
-        let set: RRuleSet = text.parse().ok()?;
-        let found = set.all(wanted).dates;
-        let mut starts: Vec<NaiveDateTime> = found.iter().map(|it| it.naive_utc()).collect();
+        let mut starts = Vec::new();
+        let soon = start.checked_add_months(Months::new(12 * YEARS_TO_THE_FIRST))?;
+        if !self.expand(start, last.min(soon), 1)?.is_empty() {
+            starts = self.expand(start, last, wanted)?;
+        }
         let is_at_end = end.is_some_and(|end| end <= horizon)
             || self.count.is_some() && starts.len() == usize::from(count);
         let is_cut = starts.len() > usize::from(max) || !is_at_end;
         starts.truncate(usize::from(max));
         Some(Occurrences { starts, is_cut })
+    }
+
+    /// The first `count` from `start` to `last`; none if the rule contradicts itself.
+    fn expand(
+        &self,
+        start: NaiveDateTime,
+        last: NaiveDateTime,
+        count: u16,
+    ) -> Option<Vec<NaiveDateTime>> {
+        let form = "%Y%m%dT%H%M%SZ";
+        let (first, last) = (start.format(form), last.format(form));
+        let text = format!("DTSTART:{first}\nRRULE:{};UNTIL={last}", self.parts);
+        let set: RRuleSet = text.parse().ok()?;
+        let found = set.all(count).dates;
+        Some(found.iter().map(|it| it.naive_utc()).collect())
     }
 }
 
