@@ -2,13 +2,17 @@
 
 mod currency;
 mod objection;
+mod payment;
+mod unread;
 
 use self::currency::{currency_after, currency_before};
 use self::objection::is_negative;
 pub(crate) use self::objection::objection;
+pub(crate) use self::payment::{is_due, is_missing, payments};
+pub(crate) use self::unread::has_unread;
 use crate::mark;
 use crate::number::{self, Decimal, Reading};
-use crate::token::{Kind, Token, find, stands};
+use crate::token::{Kind, Token};
 
 /// An amount and where it stands.
 #[derive(Clone, Debug, PartialEq)]
@@ -163,56 +167,6 @@ fn is_torn_off(tokens: &[Token], at: usize) -> bool {
     })
 }
 
-/// Whether money is named beside a payment in some form that is not read: "five hundred euros",
-/// "500,- EUR", "20 quid", "Total due: 500".
-pub(crate) fn has_unread(tokens: &[Token], all: &[Amount], is_day: impl Fn(usize) -> bool) -> bool {
-    let cues = payments(tokens);
-    let is_read = |at: usize| all.iter().any(|it| (it.start..it.end).contains(&at)) || is_day(at);
-    let is_figure = |at: usize| tokens.get(at).is_some_and(counts) && !is_read(at);
-    let is_money = (0..tokens.len()).any(|at| {
-        let is_named = names_money(tokens, at) && !is_read(at);
-        is_named && (at.saturating_sub(4)..at + 4).any(is_figure)
-    });
-    // "pay 500", "due: 500", not "pay 3 invoices".
-    let is_bare = cues.iter().any(|cue| {
-        let skipped = tokens[cue + 1..]
-            .iter()
-            .take(3)
-            .take_while(|it| it.is_sign(":") || it.is_one_of(&["of", "is", "the"]))
-            .count();
-        let at = cue + 1 + skipped;
-        let is_end = tokens.get(at + 1).is_none_or(|it| {
-            it.kind == Kind::Sign
-                || it.is_one_of(&["by", "on", "until", "before", "please", "today"])
-        });
-        is_figure(at) && is_end
-    });
-    !cues.is_empty() && (is_money || is_bare)
-}
-
-/// A figure, or a word that counts.
-fn counts(token: &Token) -> bool {
-    let is_sign = token.kind == Kind::Sign && token.text.chars().all(char::is_numeric);
-    is_sign
-        || token.kind == Kind::Number
-        || token.is_one_of(&[
-            "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "twelve",
-            "fifteen", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty",
-            "ninety", "hundred", "thousand", "million", "dozen",
-        ])
-}
-
-/// A currency, or a word by which people mean one.
-fn names_money(tokens: &[Token], at: usize) -> bool {
-    let is_beside_digits = tokens[at].is_glued && at > 0 && tokens[at - 1].kind == Kind::Number;
-    currency_after(tokens, at).is_some()
-        || tokens[at].is_one_of(&[
-            "bucks", "quid", "grand", "cents", "pence", "btc", "eth", "usdt", "rs", "inr", "chf",
-            "aed", "brl", "mxn", "krw", "thb", "ils",
-        ])
-        || (tokens[at].is_word("p") && is_beside_digits)
-}
-
 /// Whether what stands behind the digits makes another number of them: "1 200:50", "1٫5", "2bn".
 fn goes_on(tokens: &[Token], end: usize, is_behind_currency: bool) -> bool {
     const SCALES: &[&str] = &[
@@ -348,110 +302,4 @@ fn scaled(whole: &str, fraction: &str, scale: Option<usize>) -> Option<String> {
 fn trimmed(digits: &str) -> &str {
     let digits = digits.trim_start_matches('0');
     if digits.is_empty() { "0" } else { digits }
-}
-
-/// Whether the sentence itself, or the line that introduces it, says that this amount is to be paid.
-pub(crate) fn is_due(
-    tokens: &[Token],
-    amount: &Amount,
-    all: &[Amount],
-    is_introduced: bool,
-) -> bool {
-    if is_introduced
-        || payment_follows(tokens, amount.end)
-        || is_missing(tokens)
-        || (all.len() == 1 && is_to_be_paid(&tokens[amount.end..]))
-    {
-        return true;
-    }
-    let cues = payments(tokens);
-    let Some(cue) = cues.iter().rev().find(|at| **at < amount.start) else {
-        return false;
-    };
-    let is_free = !all.iter().any(|other| {
-        let is_between = other.start > *cue && other.end <= amount.start;
-        let is_listed = tokens
-            .get(amount.start.wrapping_sub(1))
-            .is_some_and(|it| it.is_word("and"));
-        is_between && !is_listed
-    });
-    is_free && amount.start - cue <= 16
-}
-
-/// "240 EUR .. needs to be paid", "12 EUR, payable".
-fn is_to_be_paid(after: &[Token]) -> bool {
-    let near = &after[..after.len().min(12)];
-    find(near, &["be", "paid"], 0).is_some() || near.iter().any(|it| it.is_word("payable"))
-}
-
-/// "we have not yet received your payment of": what is missing is due.
-pub(crate) fn is_missing(tokens: &[Token]) -> bool {
-    (0..tokens.len()).any(|at| {
-        let is_not = tokens[at].is_word("not") || tokens[at].text.ends_with("n't");
-        let near = tokens[at + 1..].iter().take(3);
-        is_not
-            && tokens[..at]
-                .iter()
-                .any(|it| it.is_one_of(&["we", "i", "payment", "is", "was"]))
-            && near
-                .clone()
-                .any(|it| it.is_one_of(&["received", "arrived", "seen", "got"]))
-    })
-}
-
-/// Words that say that something is to be paid.
-pub(crate) fn payments(tokens: &[Token]) -> Vec<usize> {
-    (0..tokens.len())
-        .filter(|at| {
-            let token = &tokens[*at];
-            let after = &tokens[at + 1..];
-            let before = at.checked_sub(1).map(|it| &tokens[it]);
-            token.kind == Kind::Word
-                && match token.text.as_str() {
-                    "pay" if before.is_some_and(is_determiner) => false,
-                    "pay" | "remit" | "settle" | "payable" | "owe" | "owes" | "owed"
-                    | "outstanding" | "overdue" | "unpaid" | "dues" => true,
-                    "due" => !after.first().is_some_and(|it| it.is_word("to")),
-                    "transfer" | "wire" => {
-                        before.is_some_and(|it| it.is_one_of(&["please", "you", "to"]))
-                    }
-                    "paid" => before.is_some_and(|it| it.is_word("be")),
-                    "payment" => stands(after, &["of"]) || stands(after, &["due"]),
-                    "open" => {
-                        before.is_some_and(|it| it.is_one_of(&["are", "is", "still", "remain"]))
-                            || after.first().is_some_and(|it| {
-                                it.is_one_of(&["items", "invoices", "amount", "amounts", "balance"])
-                            })
-                    }
-                    "total" => before.is_some_and(|it| it.is_one_of(&["invoice", "grand"])),
-                    _ => false,
-                }
-        })
-        .collect()
-}
-
-fn is_determiner(token: &Token) -> bool {
-    token.is_one_of(&[
-        "the", "a", "my", "your", "our", "his", "her", "their", "base", "net",
-    ])
-}
-
-/// "EUR 450 is due", "EUR 450 outstanding".
-fn payment_follows(tokens: &[Token], end: usize) -> bool {
-    let skipped = tokens[end..]
-        .iter()
-        .take(4)
-        .take_while(|it| {
-            it.is_sign(",")
-                || it.is_one_of(&[
-                    "is", "are", "remains", "remain", "still", "now", "past", "long",
-                ])
-        })
-        .count();
-    let next = &tokens[end + skipped..];
-    let is_due = next.first().is_some_and(|it| {
-        it.is_one_of(&["due", "outstanding", "payable", "overdue", "unpaid", "owed"])
-            || (it.is_word("open") && skipped > 0)
-    });
-    is_due && !stands(next, &["due", "to"])
 }

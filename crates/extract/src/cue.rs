@@ -1,12 +1,15 @@
 //! The words around a date or an amount that say what it is for.
 
 mod condition;
+mod deadline;
 mod meeting;
 mod promise;
 mod request;
 mod tie;
+mod told;
 
 pub(crate) use self::condition::{condition_follows, is_conditional};
+pub(crate) use self::deadline::{deadlines, introduces_tasks};
 pub(crate) use self::meeting::{Meeting, is_off, meeting};
 pub(crate) use self::promise::{
     Promise, begins_other_clause, commitments, is_hedged, is_said_to_others,
@@ -14,150 +17,11 @@ pub(crate) use self::promise::{
 use self::request::IMPERATIVES;
 pub(crate) use self::request::{Cue, is_unwanted, requests};
 pub(crate) use self::tie::{Tie, has_unread_deadline, stands_alone, tie};
+pub(crate) use self::told::{introduces_words_of_others, is_asked_about, is_reported};
 use crate::token::{Kind, Token, stands};
 
 /// How far around a word its meaning is looked for.
 const NEAR: usize = 8;
-
-/// What comes to the owner by itself, so that "expected by" is no deadline.
-const COMING: &[&str] = &[
-    "delivery",
-    "arrival",
-    "parcel",
-    "package",
-    "order",
-    "shipment",
-    "goods",
-    "results",
-    "release",
-    "train",
-    "flight",
-    "rain",
-    "snow",
-    "completion",
-];
-
-/// Phrases by which a sentence states that something has a day by which it is wanted.
-pub(crate) fn deadlines(tokens: &[Token]) -> Vec<usize> {
-    (0..tokens.len())
-        .filter(|at| {
-            let token = &tokens[*at];
-            let is_past = at
-                .checked_sub(1)
-                .is_some_and(|it| tokens[it].is_one_of(&["was", "were", "been"]));
-            let after = &tokens[at + 1..];
-            let is_cue = match token.text.as_str() {
-                "deadline" => true,
-                "due" => !after.first().is_some_and(|it| it.is_word("to")),
-                "must" | "should" => {
-                    let is_able = after.get(1).is_some_and(|it| it.is_word("able"));
-                    let is_wanted = after
-                        .first()
-                        .is_some_and(|it| it.is_one_of(&["be", "reach", "arrive"]));
-                    is_wanted && !is_able
-                }
-                "closing" => after.first().is_some_and(|it| it.is_word("date")),
-                "needs" | "has" | "have" | "need" => stands(after, &["to", "be"]),
-                "needed" | "required" | "expected" | "wanted" => {
-                    let is_forecast = token.text == "expected"
-                        && tokens[..*at].iter().any(|it| it.is_one_of(COMING));
-                    let is_led = after
-                        .first()
-                        .is_some_and(|it| it.is_one_of(&["by", "on", "no", "before"]));
-                    is_led && !is_forecast
-                }
-                "until" | "till" => at
-                    .checked_sub(1)
-                    .is_some_and(|it| tokens[it].is_one_of(&["have", "has"])),
-                "delivery" => after.first().is_some_and(|it| it.is_word("date")),
-                _ => false,
-            };
-            is_cue && !is_past && token.kind == Kind::Word && !is_of_others(tokens, *at)
-        })
-        .collect()
-}
-
-/// "he is due", "my tax return is due", "Tom's report must be": what somebody else has to do.
-fn is_of_others(tokens: &[Token], cue: usize) -> bool {
-    const OTHERS: &[&str] = &["i", "i'm", "he", "he's", "she", "she's"];
-    const NO_OWNERS: &[&str] = &[
-        "it's",
-        "that's",
-        "there's",
-        "here's",
-        "what's",
-        "let's",
-        "today's",
-        "tomorrow's",
-        "week's",
-        "month's",
-        "year's",
-        "day's",
-    ];
-    let (start, _) = clause(tokens, cue);
-    let subject = &tokens[start..cue];
-    let is_pronoun = subject.iter().rev().take(3).any(|it| it.is_one_of(OTHERS));
-    let is_owned = subject.iter().rev().take(6).any(|it| {
-        it.is_one_of(&["my", "his", "her", "their"])
-            || (it.kind == Kind::Word && it.text.ends_with("'s") && !it.is_one_of(NO_OWNERS))
-    });
-    // "the deadline for Tom is", "for her": not "the deadline for applications".
-    let behind = &tokens[cue + 1..];
-    let is_for_one = behind.first().is_some_and(|it| it.is_word("for"))
-        && behind.get(1).is_some_and(|it| {
-            let is_name = it.is_capital && behind.get(2).is_some_and(|it| it.is_word("is"));
-            is_name || it.is_one_of(&["him", "her", "them", "me", "us"])
-        });
-    is_pronoun || is_owned || is_for_one
-}
-
-/// Whether a line introduces what is to be done: "Still missing from you:", "To do:".
-pub(crate) fn introduces_tasks(tokens: &[Token]) -> bool {
-    const PHRASES: &[&[&str]] = &[
-        &["from", "you"],
-        &["for", "you"],
-        &["to", "do"],
-        &["your", "tasks"],
-        &["next", "steps"],
-        &["action", "items"],
-    ];
-    let is_list = tokens
-        .first()
-        .is_some_and(|it| it.is_one_of(&["deadlines", "todo", "todos", "tasks"]));
-    is_list
-        || PHRASES
-            .iter()
-            .any(|it| crate::token::find(tokens, it, 0).is_some())
-}
-
-/// Whether a line introduces the words of somebody else: "Tom wrote:", "The client says:", "His answer:".
-pub(crate) fn introduces_words_of_others(tokens: &[Token]) -> bool {
-    const VERBS: &[&str] = &[
-        "wrote", "writes", "said", "says", "replied", "replies", "answered", "answers", "asked",
-        "asks", "texted", "emailed", "quote", "told",
-    ];
-    const WORDS: &[&str] = &[
-        "mail", "email", "message", "letter", "answer", "reply", "words", "note",
-    ];
-    let last_verb = tokens.iter().rposition(|it| it.is_one_of(VERBS));
-    let by_author = last_verb
-        .and_then(|at| at.checked_sub(1))
-        .is_some_and(|at| tokens[at].is_one_of(&["i", "we", "i've", "we've"]));
-    let is_said = last_verb.is_some_and(|at| tokens.len() - at <= 6) && !by_author;
-    // "FYI, from Tom:", "See the mail from Tom:"
-    let is_handed_on = tokens
-        .iter()
-        .any(|it| it.is_one_of(WORDS) || it.is_one_of(&["fyi", "below", "fw", "fwd"]))
-        && tokens.windows(2).any(|it| {
-            it[0].is_one_of(&["from", "of", "by"]) && it[1].is_capital && it[1].kind == Kind::Word
-        });
-    let is_theirs = tokens.windows(2).any(|it| {
-        let owner = it[0].is_one_of(&["his", "her", "their"])
-            || (it[0].kind == Kind::Word && it[0].is_capital && it[0].text.ends_with("'s"));
-        owner && it[1].is_one_of(WORDS)
-    });
-    is_said || is_theirs || is_handed_on
-}
 
 /// Whether the words from `from` to `to` announce what somebody will do.
 pub(crate) fn promises(tokens: &[Token], from: usize, to: usize) -> bool {
@@ -375,54 +239,6 @@ pub(crate) fn gives_reason(tokens: &[Token], from: usize, at: usize) -> bool {
     // "since Monday" is a start, not a reason.
     let end = at.min(tokens.len()).saturating_sub(1);
     (from..end).any(|at| tokens[at].is_one_of(&["because", "since"]))
-}
-
-/// Whether the words at `at` are told, not said, by the author.
-pub(crate) fn is_reported(tokens: &[Token], at: usize) -> bool {
-    let before = &tokens[..at.min(tokens.len())];
-    let tells = before.iter().enumerate().any(|(at, token)| {
-        let is_own = at > 0 && before[at - 1].is_one_of(&["as", "i", "i've", "we"]);
-        token.is_one_of(&[
-            "said", "says", "wrote", "writes", "told", "tells", "asked", "asks", "claims",
-            "claimed",
-        ]) && !is_own
-    });
-    let is_according = crate::token::find(before, &["according", "to"], 0).is_some();
-    let plain = before.iter().filter(|it| it.is_sign("\"")).count();
-    let opened = before
-        .iter()
-        .filter(|it| it.is_sign("“") || it.is_sign("„") || it.is_sign("«"))
-        .count();
-    let closed = before
-        .iter()
-        .filter(|it| it.is_sign("”") || it.is_sign("»"))
-        .count();
-    // "For example: please pay"
-    let is_example = [&["for", "example"][..], &["for", "instance"]]
-        .iter()
-        .any(|it| stands(before, it))
-        && before
-            .get(2)
-            .is_some_and(|it| it.is_sign(":") || it.is_sign(",") || it.is_sign("\""));
-    tells || is_according || is_example || plain % 2 == 1 || opened > closed
-}
-
-/// Whether the sentence asks if something is so, before `at`.
-pub(crate) fn is_asked_about(tokens: &[Token], at: usize) -> bool {
-    let before = &tokens[..at.min(tokens.len())];
-    (0..before.len()).any(|at| {
-        let asks = at > 0
-            && before[at - 1].is_one_of(&[
-                "know",
-                "check",
-                "ask",
-                "wonder",
-                "wondering",
-                "sure",
-                "unsure",
-            ]);
-        before[at].is_word("whether") || (before[at].is_word("if") && asks)
-    })
 }
 
 /// The clause around `at`: up to a comma, a dash, or a word that begins another clause.

@@ -1,24 +1,21 @@
 //! The rules: which sentences yield candidates, how sure each is, and what is left with a mark.
 
 mod commitment;
+mod days;
 mod judge;
 mod meeting;
+mod values;
 mod whole;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use self::commitment::promised;
-use self::judge::{Asked, is_in_range, is_moved, is_plain_talk, judge, judge_amount};
-use self::meeting::met;
 use self::whole::{
     author_text, doubts, is_english, reason_to_skip, reference, takes_back, talks_to_a_machine,
 };
 use crate::amount::{self, Styles};
-use crate::clock;
-use crate::contact;
-use crate::cue::{self, Cue, Meeting, Promise};
-use crate::date::{self, Mention, Phrase};
-use crate::dates::{Days, Reference};
+use crate::cue::{self, Cue, Promise};
+use crate::date::{self, Mention};
+use crate::dates::Reference;
 use crate::mark;
 use crate::rule;
 use crate::sentence::{Sentence, sentences};
@@ -195,197 +192,6 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn dates(
-        &mut self,
-        sentence: &Sentence,
-        cues: Cues<'_>,
-        mentions: &[Mention],
-        is_introduced: bool,
-    ) {
-        let requests = cues.requests;
-        if !requests.is_empty() && cue::has_unread_deadline(&sentence.tokens, mentions) {
-            self.note(mark::NOT_EXTRACTED);
-        }
-        for (at, mention) in mentions.iter().enumerate() {
-            if is_in_range(&sentence.tokens, mentions, at) {
-                self.note(mark::DATE_RANGE);
-                continue;
-            }
-            if is_moved(&sentence.tokens, mentions, at) {
-                self.note(mark::CORRECTED);
-                continue;
-            }
-            match met(sentence, mention) {
-                Some(Ok(meeting)) => {
-                    self.meeting(sentence, mention, meeting);
-                    continue;
-                }
-                Some(Err(mark)) => {
-                    self.note(mark);
-                    continue;
-                }
-                None => {}
-            }
-            match promised(sentence, cues, mention) {
-                Some(Ok(factor)) => {
-                    let asked = Asked { factor, mark: None };
-                    self.date(PROMISED_DATE, sentence, mention, asked);
-                    continue;
-                }
-                Some(Err(mark)) => {
-                    self.note(mark);
-                    continue;
-                }
-                None => {}
-            }
-            match judge(sentence, requests, mention, is_introduced) {
-                Ok(asked) => {
-                    self.date(DELIVERY_DATE, sentence, mention, asked);
-                }
-                Err(mark::NOT_EXTRACTED) if is_plain_talk(sentence, requests, mention) => {}
-                Err(mark) => self.note(mark),
-            }
-        }
-    }
-
-    /// Takes the days that a mention may mean, and answers with them.
-    fn date(
-        &mut self,
-        predicate: &'static str,
-        sentence: &Sentence,
-        mention: &Mention,
-        asked: Asked,
-    ) -> Option<Days> {
-        let days = match self.reference.resolve(mention) {
-            Ok(days) => days,
-            Err(mark) => {
-                self.note(mark);
-                return None;
-            }
-        };
-        let is_relative = !matches!(
-            mention.phrase,
-            Phrase::Full(..) | Phrase::Numeric(_, _, Some(_))
-        );
-        let is_zone_unknown = is_relative && self.message.utc_offset_minutes.is_none();
-        let is_date_doubtful = |mark: &&'static str| self.message.marks.iter().any(|it| it == mark);
-        let date_doubts = [mark::FAR_FROM_RECEIVED, mark::DATE_REPEATED];
-        let date_doubts: Vec<&'static str> = date_doubts
-            .into_iter()
-            .filter(|it| is_relative && is_date_doubtful(it))
-            .collect();
-        for day in &days.days {
-            let (year, month, day) = (day.year(), u8::from(day.month()), day.day());
-            let mut confidence = days.confidence * asked.factor;
-            let mut marks: Vec<&'static str> = days.mark.into_iter().chain(asked.mark).collect();
-            if is_zone_unknown {
-                marks.push(mark::ZONE_UNKNOWN);
-                confidence *= DOUBTFUL;
-            }
-            for doubt in &date_doubts {
-                marks.push(doubt);
-                confidence *= DOUBTFUL;
-            }
-            let value = Value::String(format!("{year:04}-{month:02}-{day:02}"));
-            self.take(Candidate {
-                confidence,
-                rule: rule_of(&mention.phrase),
-                marks,
-                ..candidate(predicate, value, sentence.words(mention.start))
-            });
-        }
-        Some(days)
-    }
-
-    /// The day of a meeting, and its start if the text says when.
-    fn meeting(&mut self, sentence: &Sentence, mention: &Mention, meeting: Meeting) {
-        let asked = Asked {
-            factor: meeting.confidence,
-            mark: None,
-        };
-        let Some(days) = self.date(MEETING_DATE, sentence, mention, asked) else {
-            return;
-        };
-        let found = match clock::beside(&sentence.tokens, mention.start, mention.end) {
-            Ok(Some(clock)) => clock,
-            Ok(None) => return,
-            Err(mark) => return self.note(mark),
-        };
-        let [day] = days.days.as_slice() else {
-            return;
-        };
-        let (sent, offset) = (self.reference.sent, self.message.utc_offset_minutes);
-        match found.on(*day, sent, offset) {
-            Ok(instant) => {
-                let doubt = if found.mark.is_some() { 0.75 } else { 1.0 };
-                self.take(Candidate {
-                    confidence: days.confidence * meeting.confidence * doubt,
-                    rule: rule::TIME_OF_DAY,
-                    marks: days.mark.into_iter().chain(found.mark).collect(),
-                    ..candidate(
-                        MEETING_START,
-                        Value::String(instant),
-                        sentence.words(mention.start),
-                    )
-                });
-            }
-            Err(mark) => self.note(mark),
-        }
-    }
-
-    fn amounts(&mut self, sentence: &Sentence, mentions: &[Mention], is_introduced: bool) {
-        let tokens = &sentence.tokens;
-        let all = amount::amounts(tokens, &self.styles);
-        let is_day = |at: usize| mentions.iter().any(|it| (it.start..it.end).contains(&at));
-        if amount::has_unread(tokens, &all, is_day) {
-            self.note(mark::NOT_EXTRACTED);
-        }
-        for found in &all {
-            if !amount::is_due(tokens, found, &all, is_introduced) {
-                if found.currency.is_some() {
-                    self.note(mark::NOT_EXTRACTED);
-                }
-                continue;
-            }
-            match judge_amount(sentence, found) {
-                Ok((decimal, currency)) => {
-                    let value = json!({"amount": decimal, "currency": currency});
-                    self.take(Candidate {
-                        confidence: found.confidence * if is_introduced { 0.9 } else { 1.0 },
-                        rule: rule::AMOUNT,
-                        marks: found.mark.into_iter().collect(),
-                        ..candidate(AMOUNT_DUE, value, sentence.words(found.start))
-                    });
-                }
-                Err(mark) => self.note(mark),
-            }
-        }
-    }
-
-    fn contacts(&mut self) {
-        let (found, marks) = contact::contacts(&self.message.text, MAX_TEXT_BYTES);
-        for mark in marks {
-            self.note(mark);
-        }
-        for contact in found {
-            let predicate = if contact.is_phone {
-                CONTACT_PHONE
-            } else {
-                CONTACT_EMAIL
-            };
-            let (rule, confidence) = if contact.is_signature {
-                (rule::CONTACT_SIGNATURE, 0.8)
-            } else {
-                (rule::CONTACT_STATED, 0.75)
-            };
-            self.take(Candidate {
-                confidence,
-                rule,
-                ..candidate(predicate, Value::String(contact.value), contact.words)
-            });
-        }
-    }
-
     /// Adds the doubts about the message, and keeps the surest of equal candidates.
     fn take(&mut self, mut candidate: Candidate) {
         for doubt in &self.doubts {
@@ -436,23 +242,6 @@ fn candidate(predicate: &'static str, value: Value, words: String) -> Candidate 
         rule: "",
         marks: Vec::new(),
         words,
-    }
-}
-
-fn rule_of(phrase: &Phrase) -> &'static str {
-    match phrase {
-        Phrase::Full(..) | Phrase::MonthDay(..) => "date.explicit",
-        Phrase::Numeric(..) => "date.numeric",
-        Phrase::DayOfMonth(_) | Phrase::DayOfMonthAhead(..) => "date.day_of_month",
-        Phrase::Weekday(_)
-        | Phrase::ThisWeekday(_)
-        | Phrase::NextWeekday(_)
-        | Phrase::WeekdayWeek(_) => "date.weekday",
-        Phrase::InDays(_) => "date.relative",
-        Phrase::EndOfMonthAhead(_) | Phrase::EndOfMonth(..) | Phrase::EndOfYear => {
-            "date.period_end"
-        }
-        Phrase::Unclear(_) | Phrase::Past => "date.none",
     }
 }
 
