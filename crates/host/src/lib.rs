@@ -50,6 +50,7 @@ pub mod tls;
 pub mod trust;
 
 /// Every process allocates with this one.
+#[cfg(not(fuzzing))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
