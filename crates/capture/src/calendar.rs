@@ -9,6 +9,7 @@
 mod component;
 pub(crate) mod cut;
 mod event;
+mod moment;
 mod nesting;
 mod recurrence;
 mod series;

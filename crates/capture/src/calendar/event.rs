@@ -7,7 +7,8 @@ use cl_model::digest::Digest;
 use cl_wire::vault::v1::{Mailbox, Meeting, MeetingTime};
 
 use super::component::{Component, Property};
-use super::stamp::{Length, Moment, Stamp, duration, utc, zone_of};
+use super::moment::{Length, Moment, duration, zone_of};
+use super::stamp::{Stamp, utc};
 use super::zone::{Zone, Zones};
 use super::{MAX_MEETINGS, MAX_TIMES};
 use crate::mail::address;

@@ -8,8 +8,9 @@ use cl_wire::vault::v1::MeetingTime;
 use super::MAX_TIMES;
 use super::component::{Component, Property};
 use super::event::{Event, Reader};
+use super::moment::{Length, Moment, When, duration, zone_of};
 use super::recurrence::{Rule, Until};
-use super::stamp::{Length, Moment, Stamp, When, duration, zone_of};
+use super::stamp::Stamp;
 
 /// The most dates that are added to one event.
 const MAX_DATES: usize = 1000;
