@@ -8,7 +8,8 @@ use cl_host::life::Signals;
 
 use crate::config::Command;
 use crate::error::Error;
-use crate::pipeline::{self, Deps, Job};
+use crate::job::Job;
+use crate::pipeline::{self, Deps};
 use crate::progress::Progress;
 use crate::report::Report;
 use crate::source::Seen;

@@ -10,8 +10,9 @@ use cl_host::clock::{Clock, SystemClock};
 use cl_host::ids::{Ids, SystemIds};
 use cl_host::tls::{Credentials, ServerTls, TlsFiles};
 
+use crate::job::Job;
 use crate::mail::address;
-use crate::pipeline::{Deps, Job};
+use crate::pipeline::Deps;
 use crate::source::Adapter;
 use crate::vault::Vault;
 

@@ -28,6 +28,7 @@ pub mod command;
 pub mod config;
 pub mod error;
 pub mod event;
+pub mod job;
 pub mod mail;
 pub mod mbox;
 pub mod pipeline;

@@ -13,9 +13,10 @@ use tokio::task::JoinSet;
 use tonic::Code;
 
 use crate::error::Error;
+use crate::job::Job;
 use crate::reading::{self, Ahead, Held, Prepared, READ_AHEAD_BYTES};
 use crate::report::{RefusedItem, Report};
-use crate::source::{self, Adapter, Seen};
+use crate::source::{self, Seen};
 use crate::vault::Vault;
 
 /// The bounds of a batch (the contract's), with room for the request around the items.
@@ -24,23 +25,6 @@ const MAX_BATCH_BYTES: usize = 3 * 1024 * 1024 - 64 * 1024;
 
 /// Batches that are on their way at the same time.
 const MAX_IN_FLIGHT: usize = 4;
-
-/// What to capture, and for whom.
-#[derive(Clone, Debug)]
-pub struct Job {
-    /// An mbox, a Maildir, a message, a calendar file, or a folder of them.
-    pub path: PathBuf,
-    /// What is looked for there.
-    pub adapter: Adapter,
-    /// The tenant of the subject.
-    pub tenant: String,
-    /// Whose context it is.
-    pub subject_ref: String,
-    /// The subject's addresses.
-    pub owner_addresses: Vec<String>,
-    /// A message beyond this is stored without being read.
-    pub max_message_bytes: u64,
-}
 
 /// What a run works with.
 #[derive(Debug)]

@@ -15,8 +15,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::calendar;
 use crate::event::{self, Origin, Run};
+use crate::job::Job;
 use crate::mail;
-use crate::pipeline::Job;
 use crate::report::RefusedItem;
 use crate::source::{CalendarFile, Found, Step};
 use crate::vault::Payload;

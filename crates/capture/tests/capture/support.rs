@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use cl_capture::config::vault_channel;
 use cl_capture::error::Error;
-use cl_capture::pipeline::{self, Deps, Job};
+use cl_capture::job::Job;
+use cl_capture::pipeline::{self, Deps};
 use cl_capture::report::Report;
 use cl_capture::source::{Adapter, Seen};
 use cl_capture::vault::Vault;
