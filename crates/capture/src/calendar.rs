@@ -28,9 +28,9 @@ use self::event::Reader;
 pub(crate) use self::event::Room;
 use self::stamp::utc;
 use self::zone::Zones;
-use crate::mail::charset;
-use crate::mail::marks::Marks;
-use crate::mail::shown;
+use crate::native::charset;
+use crate::native::marks::Marks;
+use crate::native::shown;
 
 /// The most that is read of one object.
 const MAX_OBJECT_BYTES: usize = 1024 * 1024;

@@ -11,7 +11,7 @@ use cl_host::ids::{Ids, SystemIds};
 use cl_host::tls::{Credentials, ServerTls, TlsFiles};
 
 use crate::job::Job;
-use crate::mail::address;
+use crate::native::address;
 use crate::pipeline::Deps;
 use crate::source::Adapter;
 use crate::vault::Vault;

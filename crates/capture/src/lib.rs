@@ -31,6 +31,7 @@ pub mod event;
 pub mod job;
 pub mod mail;
 pub mod mbox;
+pub mod native;
 pub mod pipeline;
 mod progress;
 mod reading;

@@ -3,8 +3,6 @@
 //! Nothing in a message stops a run. What is odd becomes a mark; only bytes without any header
 //! field are refused.
 
-pub mod address;
-pub(crate) mod charset;
 mod date;
 mod facts;
 mod forwarded;
@@ -12,7 +10,6 @@ mod header;
 mod html;
 mod invitation;
 mod kind;
-pub(crate) mod marks;
 mod parameter;
 mod part;
 mod structure;
@@ -27,10 +24,11 @@ use self::facts::facts;
 pub use self::facts::{AttachmentFacts, Checked, Facts, Signature};
 pub use self::kind::{AUTOMATIC, BULK};
 use self::kind::{mark_header, mark_kind, mark_parts};
-use self::marks::Marks;
 use self::part::Flow;
 use self::structure::{Mailbox, Structure};
 pub use self::text::Attribution;
+use crate::native::marks::Marks;
+use crate::native::{address, shown};
 use crate::wire_time;
 
 /// The most mailboxes of one field (the contract's bound).
@@ -163,16 +161,6 @@ fn recipients(mailboxes: &[Mailbox], marks: &mut Marks) -> Vec<WireMailbox> {
 
 fn wire_mailbox(mailbox: &Mailbox) -> Option<WireMailbox> {
     address::mailbox(&mailbox.address, &mailbox.name)
-}
-
-/// A decoded header text on one line, within a bound.
-pub(crate) fn shown(text: &str, max_chars: usize) -> String {
-    let plain: String = text
-        .chars()
-        .map(|it| if it.is_control() { ' ' } else { it })
-        .take(max_chars)
-        .collect();
-    plain.trim().to_owned()
 }
 
 fn visible_text(structure: &Structure<'_>, marks: &mut Marks) -> String {

@@ -28,8 +28,11 @@ pub(crate) fn promises(tokens: &[Token], from: usize, to: usize) -> bool {
     (from..to.min(tokens.len())).any(|at| {
         let token = &tokens[at];
         let next = tokens.get(at + 1);
-        let is_asked =
-            next.is_some_and(|it| it.is_one_of(&["you", "need", "require", "appreciate"]));
+        // "you will have to"
+        let is_duty = stands(&tokens[at + 1..], &["have", "to"])
+            && (token.is_word("you'll") || (at > 0 && tokens[at - 1].is_word("you")));
+        let is_asked = is_duty
+            || next.is_some_and(|it| it.is_one_of(&["you", "need", "require", "appreciate"]));
         let is_future = token.is_one_of(&["will", "shall", "won't"]) || token.text.ends_with("'ll");
         let subject = at
             .checked_sub(1)
@@ -200,9 +203,23 @@ pub(crate) fn is_negated(tokens: &[Token], at: usize) -> bool {
     (start..end).any(|at| {
         let token = &tokens[at];
         let after = &tokens[at + 1..];
-        let is_exempt = after.first().is_some_and(|it| {
-            it.is_one_of(&["later", "forget", "sooner", "only", "already", "hesitate"])
-        });
+        let is_untroubled = token.is_word("without")
+            && after.first().is_some_and(|it| {
+                it.is_one_of(&[
+                    "deduction",
+                    "deductions",
+                    "delay",
+                    "fail",
+                    "undue",
+                    "further",
+                    "exception",
+                    "notice",
+                ])
+            });
+        let is_exempt = is_untroubled
+            || after.first().is_some_and(|it| {
+                it.is_one_of(&["later", "forget", "sooner", "only", "already", "hesitate"])
+            });
         let is_no = token.is_one_of(&[
             "not",
             "never",

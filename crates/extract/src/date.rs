@@ -7,7 +7,7 @@ mod relative;
 use time::{Date, Month, Weekday};
 
 use self::calendar::calendar;
-use self::period::{end_of, vague};
+use self::period::{end_of, end_of_day_behind, vague};
 use self::relative::{relative, span};
 use crate::token::{Kind, Token, stands};
 
@@ -93,13 +93,15 @@ fn mention_at(tokens: &[Token], at: usize) -> Option<Mention> {
     if is_date && calendar::is_in_a_name(tokens, at, at + length) {
         return None;
     }
-    let is_end = end_of(rest).is_some();
-    let is_bare = matches!(phrase, Phrase::Weekday(_));
     let behind = weekday_behind_date(&rest[length..], &phrase);
+    let length = length + behind.map_or(0, |(_, length)| length);
+    let end_of_day = end_of_day_behind(&rest[length..]);
+    let is_end = end_of_day.is_some() || end_of(rest).is_some();
+    let is_bare = matches!(phrase, Phrase::Weekday(_));
     let beside = weekday_before_date(rest, &phrase).or(behind.map(|(weekday, _)| weekday));
     Some(Mention {
         start: at,
-        end: at + length + behind.map_or(0, |(_, length)| length),
+        end: at + length + end_of_day.unwrap_or(0),
         phrase,
         beside,
         is_end,
@@ -136,6 +138,20 @@ fn dated(rest: &[Token]) -> Option<(Phrase, usize)> {
         .iter()
         .take_while(|it| it.is_one_of(&["the"]) || it.is_sign(",") || it.is_sign("("))
         .count();
+    // "Friday, i.e. 6 November", "Friday = 6 November"
+    let that_is = rest[1..]
+        .iter()
+        .take(6)
+        .take_while(|it| {
+            it.is_one_of(&["i", "e", "ie", "namely"])
+                || [",", "=", ".", "("].iter().any(|sign| it.is_sign(sign))
+        })
+        .count();
+    if that_is > skipped
+        && let Some((phrase, length)) = rest.get(1 + that_is..).and_then(calendar)
+    {
+        return Some((phrase, 1 + that_is + length));
+    }
     let start = 1 + skipped.min(2);
     if let Some((phrase, length)) = rest.get(start..).and_then(calendar) {
         return Some((phrase, start + length));
@@ -161,8 +177,14 @@ fn dated(rest: &[Token]) -> Option<(Phrase, usize)> {
     if stands(&rest[1..], &["after", "next"]) {
         return Some((Phrase::Unclear(crate::mark::DATE_NEXT_WEEKDAY), 3));
     }
-    if stands(&rest[1..], &["next", "week"]) {
-        return Some((Phrase::NextWeekday(day), 3));
+    for (words, length) in [
+        (&["next", "week"][..], 3),
+        (&["of", "next", "week"], 4),
+        (&["next"], 2),
+    ] {
+        if stands(&rest[1..], words) {
+            return Some((Phrase::NextWeekday(day), length));
+        }
     }
     if stands(&rest[1..], &["last", "week"]) {
         return Some((Phrase::Past, 3));

@@ -172,7 +172,10 @@ impl Reference {
     fn day_of_month(&self, day: u8) -> Result<Days, &'static str> {
         let sent = self.sent()?;
         let (next_year, next_month) = month_ahead(sent, 1);
-        let this = calendar_day(sent.year(), u8::from(sent.month()), day).filter(|it| *it >= sent);
+        // "the 31st" in a month of thirty days is a slip.
+        let this =
+            calendar_day(sent.year(), u8::from(sent.month()), day).ok_or(mark::DATE_IMPLAUSIBLE)?;
+        let this = Some(this).filter(|it| *it >= sent);
         this.or_else(|| calendar_day(next_year, next_month, day))
             .map(|day| Days::sure(day, 0.7))
             .ok_or(mark::DATE_IMPLAUSIBLE)

@@ -11,8 +11,8 @@ use super::moment::{Length, Moment, duration, zone_of};
 use super::stamp::{Stamp, utc};
 use super::zone::{Zone, Zones};
 use super::{MAX_MEETINGS, MAX_TIMES};
-use crate::mail::address;
-use crate::mail::marks::Marks;
+use crate::native::address;
+use crate::native::marks::Marks;
 use crate::wire_time;
 
 /// The mark of a meeting at a time of day in a zone that is not known.

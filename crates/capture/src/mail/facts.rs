@@ -4,10 +4,10 @@ use cl_model::digest::Digest;
 
 use super::date::SentAt;
 use super::header::one_line;
-use super::marks::Marks;
 use super::structure::{Attachment, Structure};
 use super::text::Attribution;
 use crate::calendar;
+use crate::native::marks::Marks;
 
 /// The most signatures that an event lists.
 const MAX_SIGNATURES: usize = 16;

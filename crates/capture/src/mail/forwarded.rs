@@ -2,10 +2,10 @@
 
 use super::html;
 use super::kind::mark_parts;
-use super::marks::Marks;
 use super::structure::Structure;
 use super::text::{Cut, MAX_READ_BYTES};
 use super::{visible_text, wire_mailbox};
+use crate::native::marks::Marks;
 
 /// How deep messages in messages are read.
 const MAX_DEPTH: usize = 4;

@@ -6,10 +6,10 @@ use std::collections::HashSet;
 use cl_model::digest::Digest;
 use cl_wire::vault::v1::Meeting;
 
-use super::charset;
-use super::marks::Marks;
 use super::structure::CalendarPart;
 use crate::calendar::{self, Facts, Room};
+use crate::native::charset;
+use crate::native::marks::Marks;
 
 /// The most calendar objects of one message.
 const MAX_OBJECTS: usize = 32;

@@ -1,7 +1,7 @@
 //! What kind of message it is, and what stands in it, as marks.
 
-use super::marks::Marks;
 use super::structure::Structure;
+use crate::native::marks::Marks;
 
 /// The mark of messages that no person wrote for the occasion.
 pub const AUTOMATIC: &str = "mail.automatic";

@@ -6,11 +6,12 @@ use std::sync::LazyLock;
 use cl_model::digest::Digest;
 use mail_parser::{Address, HeaderName, MessageParser};
 
+use super::MAX_MAILBOXES;
 use super::header::{self, Field, Header, one_line};
-use super::marks::Marks;
 use super::part::{Flow, Head, Part, Parts};
 use super::text::is_invisible;
-use super::{MAX_MAILBOXES, charset};
+use crate::native::charset;
+use crate::native::marks::Marks;
 
 /// The most attachments that are described.
 const MAX_ATTACHMENTS: usize = 64;

@@ -7,7 +7,7 @@ use std::str::Lines;
 use cl_wire::vault::v1::{TextOrigin, TextPart};
 
 use self::styles::Beginning;
-use super::marks::Marks;
+use crate::native::marks::Marks;
 
 /// The most parts of one message.
 const MAX_PARTS: usize = 256;

@@ -141,9 +141,9 @@ fn is_paid_by_others(before: &[Token]) -> bool {
     let subject = lead
         .iter()
         .rposition(|it| it.is_one_of(OTHERS) || it.is_one_of(&["you", "please", "kindly"]));
-    let is_option = lead
-        .last()
-        .is_some_and(|it| it.is_one_of(&["can", "could", "may", "would", "might"]));
+    let is_option = lead[subject.unwrap_or(0)..]
+        .iter()
+        .any(|it| it.is_one_of(&["can", "could", "may", "would", "might"]));
     match subject.map(|at| &lead[at]) {
         Some(subject) if subject.is_one_of(OTHERS) => {
             // "We need you to pay" is the owner's.

@@ -62,6 +62,7 @@ pub(crate) fn payments(tokens: &[Token]) -> Vec<usize> {
             token.kind == Kind::Word
                 && match token.text.as_str() {
                     "pay" if before.is_some_and(is_determiner) => false,
+                    "owed" if before.is_some_and(|it| it.is_one_of(&["you", "we", "i"])) => false,
                     "pay" | "remit" | "settle" | "payable" | "owe" | "owes" | "owed"
                     | "outstanding" | "overdue" | "unpaid" | "dues" => true,
                     "due" => !after.first().is_some_and(|it| it.is_word("to")),

@@ -103,6 +103,17 @@ const NO_DEED: &[&str] = &[
     "anyone",
     "somebody",
     "someone",
+    "needing",
+    "wanting",
+    "expecting",
+    "hoping",
+    "trying",
+    "waiting",
+    "travelling",
+    "traveling",
+    "flying",
+    "staying",
+    "attending",
 ];
 
 /// What happens to goods and work that somebody is to get.
@@ -220,7 +231,9 @@ fn commitment_at(tokens: &[Token], at: usize, is_first: bool) -> Option<f64> {
 
 /// Whether a deed follows, behind adverbs.
 fn has_deed(after: &[Token]) -> bool {
-    let verb = after.iter().find(|it| !it.is_one_of(ADVERBS));
+    let verb = after
+        .iter()
+        .find(|it| !it.is_one_of(ADVERBS) && !it.is_sign(","));
     let is_being = after.first().is_some_and(|it| it.is_word("be"));
     verb.is_some_and(|verb| {
         let is_deed = verb.kind == Kind::Word && !verb.is_one_of(NO_DEED);

@@ -267,14 +267,21 @@ fn request_at(tokens: &[Token], at: usize, is_first: bool) -> Option<f64> {
         }
         "must" | "have" => {
             let is_must = token.text == "must" || after.first().is_some_and(|it| it.is_word("to"));
-            (is_must && before(1).is_some_and(|it| it.is_word("you"))).then_some(0.65)
+            let is_yours = before(1).is_some_and(|it| it.is_one_of(&["you", "you'll"]))
+                || (before(1).is_some_and(|it| it.is_one_of(&["will", "still", "also"]))
+                    && before(2).is_some_and(|it| it.is_word("you")));
+            (is_must && is_yours).then_some(0.65)
         }
         "let" => {
             let asks = stands(after, &["me", "know"]) || stands(after, &["us", "know"]);
             asks.then_some(0.75)
         }
         "forget" => {
+            let is_own = before(2).is_some_and(|it| {
+                it.is_one_of(&["i", "we", "will", "shall", "i'll", "we'll", "would"])
+            });
             let is_reminder = before(1).is_some_and(|it| it.is_one_of(&["don't", "not"]))
+                && !is_own
                 && after.first().is_some_and(|it| it.is_word("to"));
             is_reminder.then_some(0.7)
         }

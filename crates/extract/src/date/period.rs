@@ -5,20 +5,39 @@ use super::relative::{count, relative};
 use super::{Phrase, dated};
 use crate::token::{Kind, Token, stands};
 
+/// The end of a day.
+const OF_DAY: &[&[&str]] = &[
+    &["eod"],
+    &["cob"],
+    &["eob"],
+    &["close", "of", "business"],
+    &["close", "of", "play"],
+    &["end", "of", "business"],
+    &["end", "of", "day"],
+    &["end", "of", "the", "day"],
+    &["end", "of", "the", "working", "day"],
+    &["end", "of", "play"],
+];
+
+/// "Thursday EOD", "Thursday, close of business": how many tokens the end of that day takes.
+pub(super) fn end_of_day_behind(after: &[Token]) -> Option<usize> {
+    let skipped = after
+        .iter()
+        .take(2)
+        .take_while(|it| {
+            it.is_one_of(&["by", "at", "before"]) || it.is_sign(",") || it.is_sign("(")
+        })
+        .count();
+    let phrase = OF_DAY.iter().find(|it| stands(&after[skipped..], it))?;
+    let end = skipped + phrase.len();
+    let goes_on = after
+        .get(end)
+        .is_some_and(|it| it.is_one_of(&["of", "on", "tomorrow", "today"]));
+    (!goes_on && dated(&after[end..]).is_none()).then_some(end)
+}
+
 /// "end of November", "EOD Thursday", "month end".
 pub(super) fn end_of(rest: &[Token]) -> Option<(Phrase, usize)> {
-    const OF_DAY: &[&[&str]] = &[
-        &["eod"],
-        &["cob"],
-        &["eob"],
-        &["close", "of", "business"],
-        &["close", "of", "play"],
-        &["end", "of", "business"],
-        &["end", "of", "day"],
-        &["end", "of", "the", "day"],
-        &["end", "of", "the", "working", "day"],
-        &["end", "of", "play"],
-    ];
     let length = OF_DAY.iter().find(|it| stands(rest, it)).map(|it| it.len());
     if let Some(length) = length {
         let skipped = rest[length..]
@@ -64,6 +83,9 @@ fn end_of_period(rest: &[Token]) -> Option<(Phrase, usize)> {
     }
     if head.is_word("year") {
         return Some((Phrase::EndOfYear, length));
+    }
+    if let Some(year) = year(head) {
+        return Some((Phrase::EndOfMonth(12, Some(year)), length));
     }
     if let Some(month) = month(head) {
         let year = tail.first().and_then(year);

@@ -7,6 +7,11 @@ use crate::token::{Kind, Token, stands};
 fn named(rest: &[Token]) -> Option<(Phrase, usize)> {
     let named: &[(&[&str], Phrase)] = &[
         (&["day", "after", "tomorrow"], Phrase::InDays(2)),
+        (
+            &["tomorrow", "week"],
+            Phrase::Unclear(crate::mark::DATE_VAGUE),
+        ),
+        (&["today", "week"], Phrase::Unclear(crate::mark::DATE_VAGUE)),
         (&["today"], Phrase::InDays(0)),
         (&["tonight"], Phrase::InDays(0)),
         (&["tomorrow"], Phrase::InDays(1)),

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::commitment::promised;
-use super::judge::{Asked, is_in_range, is_moved, is_plain_talk, judge};
+use super::judge::{Asked, is_in_range, is_moved, is_open_ended, is_plain_talk, judge};
 use super::meeting::met;
 use super::{
     Cues, DELIVERY_DATE, DOUBTFUL, MEETING_DATE, MEETING_START, PROMISED_DATE, Reader, candidate,
@@ -32,6 +32,10 @@ impl Reader<'_> {
         for (at, mention) in mentions.iter().enumerate() {
             if is_in_range(&sentence.tokens, mentions, at) {
                 self.note(mark::DATE_RANGE);
+                continue;
+            }
+            if is_open_ended(&sentence.tokens, mention) {
+                self.note(mark::DATE_VAGUE);
                 continue;
             }
             if is_moved(&sentence.tokens, mentions, at) {

@@ -6,7 +6,7 @@ use crate::cue::{self, Cue, Tie};
 use crate::date::{Mention, Phrase};
 use crate::mark;
 use crate::sentence::Sentence;
-use crate::token::{Kind, Token};
+use crate::token::{Kind, Token, stands};
 
 /// What a deadline that nobody asks for in its sentence leaves of the confidence: trains are due
 /// too.
@@ -44,7 +44,7 @@ pub(super) fn is_in_range(tokens: &[Token], mentions: &[Mention], at: usize) -> 
         .iter()
         .any(|it| it.is_word("between"));
     let is_choice = mention.start >= 2
-        && tokens[mention.start - 1].is_one_of(&["or"])
+        && tokens[mention.start - 1].is_one_of(&["or", "and", "to"])
         && tokens[mention.start - 2].kind == Kind::Number;
     let is_later = mentions
         .get(at + 1)
@@ -81,6 +81,23 @@ fn is_chosen_from(between: &[Token]) -> bool {
         && between
             .iter()
             .all(|it| it.is_one_of(FILLERS) || it.is_sign(",") || it.is_sign("("))
+}
+
+/// "or later", "plus two days", "or the day after": the day is not the last one.
+pub(super) fn is_open_ended(tokens: &[Token], mention: &Mention) -> bool {
+    let after = &tokens[mention.end..];
+    let phrases = [
+        &["or", "later"][..],
+        &["or", "after"],
+        &["or", "thereafter"],
+        &["or", "the", "day", "after"],
+        &["or", "the", "next"],
+        &["or", "the", "following"],
+        &["onwards"],
+        &["onward"],
+        &["plus"],
+    ];
+    phrases.iter().any(|it| stands(after, it)) || after.first().is_some_and(|it| it.is_sign("+"))
 }
 
 /// Whether the same sentence moves a day to the next one that it names: "(extended to Monday)".
@@ -256,7 +273,12 @@ fn is_of_third_party(tokens: &[Token], cue: usize, at: usize) -> bool {
         it.is_one_of(&["he", "she", "they", "him", "her", "them"])
             || (it.is_capital && it.kind == Kind::Word && !it.is_one_of(&["i", "i'm", "i'd"]))
     };
-    let is_clause = words.iter().any(|it| it.is_word("who"));
+    // "due before you move in on"
+    let is_event = words.windows(2).any(|it| {
+        it[0].is_one_of(&["before", "after", "when", "once"])
+            && it[1].is_one_of(&["i", "you", "we", "he", "she", "they", "it"])
+    });
+    let is_clause = is_event || words.iter().any(|it| it.is_word("who"));
     let tells = words
         .iter()
         .take(3)

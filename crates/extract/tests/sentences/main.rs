@@ -11,6 +11,7 @@ mod meetings;
 mod qualified;
 mod relative;
 mod requests;
+mod turns;
 
 use cl_extract::{Extraction, Mailbox, Message, Origin, TextPart, extract};
 use cl_model::time::UnixTime;

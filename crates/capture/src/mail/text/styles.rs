@@ -385,7 +385,7 @@ fn author(text: &str) -> Option<String> {
             .is_some_and(|(local, domain)| !local.is_empty() && !domain.is_empty())
     });
     if let Some(address) = address {
-        let known = super::super::address::normalised(address.trim_matches(['\'', '.', '*']));
+        let known = crate::native::address::normalised(address.trim_matches(['\'', '.', '*']));
         if known.is_some() {
             return known;
         }

@@ -6,7 +6,7 @@ use super::marks::Marks;
 
 /// The text of bytes with a label in lower case. Bytes that do not fit it are kept as well as they
 /// can be.
-pub(super) fn labelled(bytes: &[u8], label: &str, marks: &mut Marks) -> String {
+pub(crate) fn labelled(bytes: &[u8], label: &str, marks: &mut Marks) -> String {
     let known = charset_decoder(label.as_bytes());
     let is_ascii = ["", "us-ascii", "ascii", "ansi_x3.4-1968"].contains(&label);
     let is_utf8 = label == "utf-8" || label == "utf8";
