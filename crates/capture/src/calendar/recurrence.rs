@@ -1,11 +1,14 @@
 //! Recurrence rules (RFC 5545, 3.3.10), expanded on the wall clock: zones come behind that.
 
-use chrono::{Months, NaiveDate, NaiveDateTime, NaiveTime};
+use chrono::{Datelike as _, Months, NaiveDate, NaiveDateTime, NaiveTime};
 use rrule::RRuleSet;
 
-/// A rule that names nothing for so long from its start on is not followed further: leap days are no
-/// farther apart.
-const YEARS_TO_THE_FIRST: u32 = 8;
+/// The calendar repeats itself, weekdays included, after so many years.
+const YEARS_OF_A_CYCLE: i32 = 400;
+
+/// The latest year in which rules are expanded, the longest horizon before the last year with four
+/// digits.
+const LATEST_YEAR: i32 = 9949;
 
 /// How often a rule repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,11 +155,7 @@ impl Rule {
             .count
             .map_or(u16::MAX, |count| u16::try_from(count).unwrap_or(u16::MAX));
         let wanted = count.min(max.saturating_add(1));
-        let mut starts = Vec::new();
-        let soon = start.checked_add_months(Months::new(12 * YEARS_TO_THE_FIRST))?;
-        if !self.expand(start, last.min(soon), 1)?.is_empty() {
-            starts = self.expand(start, last, wanted)?;
-        }
+        let mut starts = self.expand(start, last, wanted)?;
         let is_at_end = end.is_some_and(|end| end <= horizon)
             || self.count.is_some() && starts.len() == usize::from(count);
         let is_cut = starts.len() > usize::from(max) || !is_at_end;
@@ -165,18 +164,27 @@ impl Rule {
     }
 
     /// The first `count` from `start` to `last`; none if the rule contradicts itself.
+    ///
+    /// The expander looks for a first occurrence up to the year 10,000, whenever the rule ends. So
+    /// it is asked whole cycles of the calendar later, shortly before that.
     fn expand(
         &self,
         start: NaiveDateTime,
         last: NaiveDateTime,
         count: u16,
     ) -> Option<Vec<NaiveDateTime>> {
+        let cycles = (LATEST_YEAR - start.year()).div_euclid(YEARS_OF_A_CYCLE);
+        let later = Months::new(u32::try_from(12 * YEARS_OF_A_CYCLE * cycles).ok()?);
         let form = "%Y%m%dT%H%M%SZ";
-        let (first, last) = (start.format(form), last.format(form));
+        let first = start.checked_add_months(later)?.format(form);
+        let last = last.checked_add_months(later)?.format(form);
         let text = format!("DTSTART:{first}\nRRULE:{};UNTIL={last}", self.parts);
         let set: RRuleSet = text.parse().ok()?;
         let found = set.all(count).dates;
-        Some(found.iter().map(|it| it.naive_utc()).collect())
+        let back = found
+            .iter()
+            .map(|it| it.naive_utc().checked_sub_months(later));
+        back.collect()
     }
 }
 

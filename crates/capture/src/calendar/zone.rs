@@ -156,6 +156,9 @@ impl Rules {
                     && rule.count.is_none()
                     && rule.until.is_none();
                 if comes_each_year {
+                    // One that names no day is none.
+                    let named = rule.occurrences(start, None, 1)?.starts;
+                    named.first()?;
                     rules.yearly.push(Yearly {
                         start,
                         rule,
@@ -354,6 +357,7 @@ mod tests {
             ("TZOFFSETFROM:+0200", "X:1"),
             ("DTSTART:19961027T030000", "DTSTART:19961027"),
             ("FREQ=YEARLY", "FREQ=HOURLY"),
+            ("BYDAY=-1SU;BYMONTH=10", "BYDAY=-9SU;BYMONTH=10"),
         ] {
             let broken = BERLIN.replacen(from, to, 1);
             assert_eq!(instant(&broken, "Berlin", "2026-11-05T10:00"), None, "{to}");
