@@ -70,11 +70,12 @@ fn judge(sentence: &Sentence, mention: &Mention, from: usize) -> Result<f64, &'s
         return Err(mark::DATE_PAST);
     }
     // "I will ask Tom to send it by"
-    let asks_others = tokens.get(from).is_some_and(|it| {
-        it.is_one_of(&["ask", "tell", "remind", "urge", "get", "want", "instruct"])
-    }) && tokens[from..at.max(from)]
-        .iter()
-        .any(|it| it.is_one_of(&["to", "that"]));
+    let asks_others = tokens
+        .get(from)
+        .is_some_and(|it| it.is_one_of(&["ask", "tell", "remind", "urge", "instruct"]))
+        && tokens[from..at.max(from)]
+            .iter()
+            .any(|it| it.is_one_of(&["to", "that"]));
     if asks_others {
         return Err(mark::NOT_EXTRACTED);
     }

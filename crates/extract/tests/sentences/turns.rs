@@ -96,6 +96,7 @@ const TURNS: &[Row] = &[
 
 const PROMISES: &[ValueRow] = &[
     ("I will, of course, send it by 6 November 2026.", DAY, ""),
+    ("I will get the report to you by 6 November 2026.", DAY, ""),
     (
         "I will ask Tom to send it by 6 November 2026.",
         &[],
