@@ -135,6 +135,7 @@ async fn a_person_enrols_signs_in_and_answers() {
     window.goto("/approvals/one").await;
     window.press("#selector-amount_due").await;
     window.press("button[value=part]").await;
+    window.find("[data-challenge]").await;
     let review = window.text("main").await;
     assert!(
         review.contains("You grant") && review.contains("You decline"),
@@ -152,6 +153,7 @@ async fn a_person_enrols_signs_in_and_answers() {
     // Nothing.
     window.goto("/approvals/two").await;
     window.press("button[value=deny]").await;
+    window.find("[data-challenge]").await;
     window.press("button[data-guarded]").await;
     let result = window.find("[data-result]").await;
     assert_eq!(
@@ -209,6 +211,7 @@ async fn early_clicks_and_clicks_of_scripts_grant_nothing() {
     let address = window.browser.client().current_url().await.unwrap();
     assert_eq!(address.path(), "/approvals/one");
     window.press("button[value=all]").await;
+    window.find("[data-challenge]").await;
     assert!(window.text("h1").await.contains("Confirm"));
     assert!(world.engine.answers().is_empty());
     window.browser.close().await.unwrap();
